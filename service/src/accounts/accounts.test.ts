@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import { Command } from 'commander'
@@ -15,7 +15,8 @@ import type { Database } from '../db/database.ts'
 import { pagesTouched } from '../engine/testing/pages_touched.ts'
 import { createAccount, findAccount } from './accounts.ts'
 import { openApiKeys } from './api_keys.ts'
-import { setEmail } from './email.ts'
+import { readAudit } from './audit_pages.ts'
+import { type EmailPlace, setEmail } from './email.ts'
 import { parseEmail } from './email_address.ts'
 import {
   countLiveKeys,
@@ -38,7 +39,7 @@ const dataDir = join(folder, 'postgres')
 let server: Postgres
 let db: Database
 let superuser: pg.Client
-let place: KeysPlace
+let place: KeysPlace & EmailPlace
 let now = 1_700_000_000_000
 
 beforeAll(async () => {
@@ -46,7 +47,12 @@ beforeAll(async () => {
   db = openTestDatabase(server.url, 'accounts.test')
   superuser = new pg.Client({ connectionString: server.url })
   await superuser.connect()
-  place = { db, box: createSecretBox([createSecretKey(randomBytes(32))]), wallMs: () => now }
+  place = {
+    db,
+    box: createSecretBox([createSecretKey(randomBytes(32))]),
+    wallMs: () => now,
+    nowMs: () => now,
+  }
 })
 
 afterAll(async () => {
@@ -571,8 +577,47 @@ test('an account has one email address, no two have the same, and every act is w
     ['key_rotated', 'operator', keyId],
     ['key_revoked', 'operator', keyId],
   ])
-  expect(JSON.parse(rows[2]?.detail ?? '')).toEqual({ from: 'owner@example.com', to: 'new@example.com' })
+  expect(JSON.parse(rows[2]?.detail ?? '')).toEqual({
+    ...{ from: 'owner@example.com', to: 'new@example.com' },
+    ...{ os_user: userInfo().username, os_host: hostname() },
+  })
   expect((await verifyAudit(db, [])).problems).toEqual([])
+})
+
+test('whoever acts at the command line is in the log with user and machine, which the owner of the account is not shown', async () => {
+  const { accountId, keyId } = JSON.parse(await runKeys('create', 'Watched', '--label', 'till', '--json'))
+  for (const act of ['rotate', 'revoke']) await runKeys(act, keyId)
+  await runKeys('webhook-secret', accountId)
+  await runKeys('email', accountId, 'watched@example.com')
+  const here = { os_user: userInfo().username, os_host: hostname() }
+  const rows = await readAuditRows(db, accountId, 0, 100)
+  expect(rows).toHaveLength(6)
+  for (const { act, detail } of rows) expect(JSON.parse(detail), act).toMatchObject(here)
+  const shown = await readAudit(place, accountId, 100, 100)
+  expect(shown).toHaveLength(6)
+  expect(JSON.stringify(shown)).not.toMatch(/os_user|os_host/)
+  expect(shown.at(-2)?.detail).toEqual({ label: 'till', scopes: 'read,trade', ip_allow: '' })
+})
+
+test('an address that the operator replaces or takes away is told so, and not of the next one', async () => {
+  const { accountId } = JSON.parse(await runKeys('create', 'Told', '--email', 'first@example.com', '--json'))
+  const saidTo = async (to: string) => {
+    const mails = await db.query<{ kind: string; data: object }>(
+      'SELECT kind, data FROM mails WHERE to_address = $1',
+      [to],
+    )
+    return mails.map(({ kind, data }) => [kind, Object.values(data)])
+  }
+  await runKeys('email', accountId, 'second@example.com')
+  now += 1
+  await runKeys('email', accountId, 'second@example.com')
+  now += 1
+  await runKeys('email', accountId, '--none')
+  const end = 'Nobody is signed in to it any more.'
+  const replaced = `The operator of the service has given your account another email address. ${end}`
+  const takenAway = `The operator of the service has taken the email address of your account away. ${end}`
+  expect(await saidTo('first@example.com')).toEqual([['security_notice', [replaced]]])
+  expect(await saidTo('second@example.com')).toEqual([['security_notice', [takenAway]]])
 })
 
 test('a key of another account does not exist', async () => {

@@ -1,4 +1,4 @@
-import { readAuditBackwards } from '../db/audit_log.ts'
+import { detailForOwner, readAuditBackwards } from '../db/audit_log.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { AccountsPlace } from './accounts.ts'
 
@@ -22,14 +22,14 @@ export async function readAudit(
   limit: number,
 ): Promise<readonly AuditView[]> {
   const rows = await readAuditBackwards(db, accountId, beforeSequence, limit)
-  return rows.map(({ sequence, at_ms, act, actor, subject, address, detail, hash }) => ({
-    sequence: Number.parseInt(sequence, 10),
-    at: Number.parseInt(at_ms, 10),
-    act,
-    actor,
-    subject,
-    address,
-    detail: JSON.parse(detail) as Record<string, string>,
-    hash,
+  return rows.map((row) => ({
+    sequence: Number.parseInt(row.sequence, 10),
+    at: Number.parseInt(row.at_ms, 10),
+    act: row.act,
+    actor: row.actor,
+    subject: row.subject,
+    address: row.address,
+    detail: detailForOwner(row),
+    hash: row.hash,
   }))
 }

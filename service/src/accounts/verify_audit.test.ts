@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import { Command } from 'commander'
@@ -9,7 +9,7 @@ import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { openTestDatabase } from '../../test/harness/test_database.ts'
 import { CommandRefused } from '../command_refused.ts'
 import { registerAuditCommands } from '../commands/audit.ts'
-import { appendAudit, type By, houseChain, readAuditHeads } from '../db/audit_log.ts'
+import { appendAudit, type By, houseChain, readAuditBackwards, readAuditHeads } from '../db/audit_log.ts'
 import type { Database } from '../db/database.ts'
 import { verifyAudit } from './verify_audit.ts'
 
@@ -276,17 +276,39 @@ test('acts of nobody in particular are spread over sixteen chains', () => {
   expect([...chains].every((chain) => /^house_[0-9a-f]$/.test(chain))).toBe(true)
 })
 
+/** What `cambist audit …` prints is the last of `printed`. */
+async function runAudit(printed: string[], ...words: string[]): Promise<string> {
+  const audit = new Command('audit').exitOverride().configureOutput({ writeErr: () => {} })
+  registerAuditCommands(audit, {
+    open: async () => ({ db, clock: { wallMs: () => 1_000 }, close: async () => {} }),
+    print: (text) => void printed.push(text),
+  })
+  await audit.parseAsync(words, { from: 'user' })
+  return printed.at(-1) ?? ''
+}
+
+test('what somebody has done by hand is noted in a chain of the house, with who and why', async () => {
+  const run = (...words: string[]) => runAudit([], ...words)
+  const about = 'signer.signed_transactions'
+  const because = 'CB1621820820853908:2 was paid by hand'
+  const printed = await run('note', about, '--because', because)
+  const chain = houseChain(about)
+  expect(printed).toBe(`It is in the audit log: cambist audit show ${chain}`)
+  const [row] = await readAuditBackwards(db, chain, 1_000, 1)
+  expect(row).toMatchObject({ act: 'noted', actor: 'operator', subject: about, at_ms: '1000' })
+  const here = { os_user: userInfo().username, os_host: hostname() }
+  expect(JSON.parse(row?.detail ?? '')).toEqual({ because, ...here })
+  expect(await run('show', chain)).toContain(JSON.stringify(here).slice(1, -1))
+  expect((await verifyAudit(db, [])).problems).toEqual([])
+  await expect(run('note', about)).rejects.toThrow('--because')
+  await expect(run('note', about, '--because', ' ')).rejects.toThrow('--because says why')
+  await expect(run('note', ' ', '--because', because)).rejects.toThrow('what it is about')
+  await expect(run('note', 'a'.repeat(201), '--because', because)).rejects.toThrow('1 to 200 characters')
+})
+
 test('the command says so and is refused when anything is wrong', async () => {
   const printed: string[] = []
-  const run = async (...words: string[]) => {
-    const audit = new Command('audit').exitOverride()
-    registerAuditCommands(audit, {
-      open: async () => ({ db, close: async () => {} }),
-      print: (text) => void printed.push(text),
-    })
-    await audit.parseAsync(words, { from: 'user' })
-    return printed.at(-1) ?? ''
-  }
+  const run = (...words: string[]) => runAudit(printed, ...words)
   const chain = 'acc_command00'
   await write(chain, 'a')
   await write(chain, 'b')

@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import { type SkipPlace, type SkippedPool, skipAddresses } from '../engine/skip_addresses.ts'
+import { operatorHere } from './operator_here.ts'
 import { table, toJson } from './table.ts'
 
 /** `open` connects, and `close` is called however the command ends. */
 export type AddressesCommandWorld = {
-  open(): Promise<SkipPlace & { close(): Promise<void> }>
+  open(): Promise<Omit<SkipPlace, 'by'> & { close(): Promise<void> }>
   print(text: string): void
 }
 
@@ -27,7 +28,7 @@ async function skip(
 ): Promise<void> {
   const { close, ...place } = await world.open()
   try {
-    const skipped = await skipAddresses(place, count)
+    const skipped = await skipAddresses({ ...place, by: operatorHere() }, count)
     if (!skipped.ok) throw new CommandRefused(skipped.rejection.message)
     world.print(json ? toJson(skipped.value) : describe(skipped.value))
   } finally {

@@ -1,14 +1,24 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { verifyAudit } from '../accounts/verify_audit.ts'
+import type { Clock } from '../clock.ts'
 import { CommandRefused } from '../command_refused.ts'
-import { type AuditHead, type AuditRow, readAuditBackwards, readAuditHeads } from '../db/audit_log.ts'
+import {
+  type AuditHead,
+  type AuditRow,
+  appendAudit,
+  houseChain,
+  readAuditBackwards,
+  readAuditHeads,
+} from '../db/audit_log.ts'
 import type { Database } from '../db/database.ts'
+import { operatorHere } from './operator_here.ts'
+import { readReason } from './read_reason.ts'
 import { showTime, table, toJson } from './table.ts'
 
 /** `open` connects, and `close` is called however the command ends. */
 export type AuditCommandWorld = {
-  open(): Promise<{ readonly db: Database; close(): Promise<void> }>
+  open(): Promise<{ readonly db: Database; readonly clock: Pick<Clock, 'wallMs'>; close(): Promise<void> }>
   print(text: string): void
 }
 
@@ -16,7 +26,7 @@ type Json = { readonly json?: boolean }
 
 const SHOWN_MAX = 100
 
-/** Registers `verify`, `heads` and `show` below `audit`. */
+/** Registers `verify`, `heads`, `show` and `note` below `audit`. */
 export function registerAuditCommands(audit: Command, world: AuditCommandWorld): void {
   audit.description('the log of everything that matters to the safety of accounts')
   audit
@@ -36,6 +46,12 @@ export function registerAuditCommands(audit: Command, world: AuditCommandWorld):
     .option('--json', 'machine-readable output')
     .description(`print the newest ${SHOWN_MAX} rows of a chain`)
     .action((chain: string, options: Shown) => show(world, chain, options))
+  audit
+    .command('note')
+    .argument('<about>', 'what was done by hand, such as "signer.signed_transactions"')
+    .requiredOption('--because <why>', 'what was changed, and why')
+    .description('write down what somebody did beside the commands, to the database itself, say')
+    .action((about: string, options: { because: string }) => note(world, about, options.because))
 }
 
 async function verify(world: AuditCommandWorld, options: Json & { heads?: string }): Promise<void> {
@@ -114,10 +130,28 @@ function describe(rows: readonly AuditRow[]): string {
   )
 }
 
-async function withDatabase(world: AuditCommandWorld, work: (db: Database) => Promise<void>): Promise<void> {
-  const { db, close } = await world.open()
+async function note(world: AuditCommandWorld, about: string, because: string): Promise<void> {
+  if (about.trim() === '' || about.length > ABOUT_MAX) {
+    throw new CommandRefused(`what it is about has 1 to ${ABOUT_MAX} characters`)
+  }
+  const chain = houseChain(about)
+  const detail = { because: readReason(because) }
+  await withDatabase(world, async (db, clock) => {
+    const entry = { chain, atMs: clock.wallMs(), act: 'noted', by: operatorHere(), subject: about } as const
+    await db.transaction((tx) => appendAudit(tx, { ...entry, detail }))
+    world.print(`It is in the audit log: cambist audit show ${chain}`)
+  })
+}
+
+const ABOUT_MAX = 200
+
+async function withDatabase(
+  world: AuditCommandWorld,
+  work: (db: Database, clock: Pick<Clock, 'wallMs'>) => Promise<void>,
+): Promise<void> {
+  const { db, clock, close } = await world.open()
   try {
-    await work(db)
+    await work(db, clock)
   } finally {
     await close()
   }

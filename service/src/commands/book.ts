@@ -8,6 +8,7 @@ import {
   bookDifference,
   type Word,
 } from '../engine/books/book_difference.ts'
+import { operatorHere } from './operator_here.ts'
 import { readReason } from './read_reason.ts'
 import { toJson } from './table.ts'
 
@@ -39,7 +40,7 @@ export async function book(
 function readWord(asset: string, amount: string, because: string): Word {
   const id = readAsset(asset)
   const units = readUnits(id, amount)
-  return { asset: id, units, because: readReason(because) }
+  return { asset: id, units, because: readReason(because), by: operatorHere() }
 }
 
 /** As `ledger audit` names it; of a currency that is on one network alone its code does. */

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { createAccount, listAccounts } from '../accounts/accounts.ts'
 import { scopes } from '../accounts/api_key.ts'
-import { setEmail } from '../accounts/email.ts'
+import { type EmailPlace, setEmail } from '../accounts/email.ts'
 import {
   createKey,
   type KeySummary,
@@ -14,15 +14,17 @@ import {
 } from '../accounts/keys.ts'
 import { rotateWebhookSecret } from '../accounts/webhook_secrets.ts'
 import { CommandRefused } from '../command_refused.ts'
-import { operator } from '../db/audit_log.ts'
 import { within } from '../db/within.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { DAY_MS, HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
+import { operatorHere } from './operator_here.ts'
 import { table, toJson } from './table.ts'
+
+type CommandPlace = KeysPlace & EmailPlace
 
 /** What the commands need of the world; `open` connects, and `close` is called however the command ends. */
 export type KeysCommandWorld = {
-  open(): Promise<{ readonly place: KeysPlace; close(): Promise<void> }>
+  open(): Promise<{ readonly place: CommandPlace; close(): Promise<void> }>
   print(text: string): void
 }
 
@@ -67,7 +69,10 @@ function registerCreate(keys: Command, world: KeysCommandWorld): void {
             scopes: split(options.scopes),
             ipAllow: options.ip.flatMap(splitAddresses),
           }
-          return { accountId, told: orRefuse(await createKey(inside, operator, { accountId, ...wanted })) }
+          return {
+            accountId,
+            told: orRefuse(await createKey(inside, operatorHere(), { accountId, ...wanted })),
+          }
         })
         world.print(
           options.json ? toJson({ accountId, ...told }) : describeSecret(told, [['Account', accountId]]),
@@ -105,7 +110,7 @@ function registerRotate(keys: Command, world: KeysCommandWorld): void {
         const rotated = orRefuse(
           await rotateKey(
             place,
-            operator,
+            operatorHere(),
             { keyId, accountId: null },
             { overlapMs, replacesNewest: options.replaceNewest === true },
           ),
@@ -124,7 +129,7 @@ function registerRevoke(keys: Command, world: KeysCommandWorld): void {
     .description('end a key for good, within two seconds everywhere')
     .action((keyId: string, options: Json) =>
       withPlace(world, async (place) => {
-        orRefuse(await revokeKey(place, operator, { keyId, accountId: null }))
+        orRefuse(await revokeKey(place, operatorHere(), { keyId, accountId: null }))
         world.print(options.json ? toJson({ keyId, revoked: true }) : `${keyId} is revoked.`)
       }),
     )
@@ -162,7 +167,7 @@ function registerEmail(keys: Command, world: KeysCommandWorld): void {
         if ((address === undefined) !== (options.none === true)) {
           throw new CommandRefused('give either an address or --none')
         }
-        const email = orRefuse(await setEmail(place, operator, accountId, address ?? null))
+        const email = orRefuse(await setEmail(place, operatorHere(), accountId, address ?? null))
         const told = email === null ? `${accountId} has no email.` : `${accountId} has the email ${email}.`
         world.print(options.json ? toJson({ accountId, email }) : told)
       }),
@@ -183,7 +188,10 @@ function registerWebhookSecret(keys: Command, world: KeysCommandWorld): void {
         const { overlap, replaceNewest = false } = options
         const overlapMs = overlap === undefined ? OVERLAP_MS_DEFAULT : parseDuration(overlap)
         const told = orRefuse(
-          await rotateWebhookSecret(place, operator, accountId, { overlapMs, replacesNewest: replaceNewest }),
+          await rotateWebhookSecret(place, operatorHere(), accountId, {
+            overlapMs,
+            replacesNewest: replaceNewest,
+          }),
         )
         const until = told.oldSecretUntilMs === null ? 'none' : showMinute(told.oldSecretUntilMs)
         const lines = [`  Webhook secret   ${told.secret}`, `  Old secret until ${until}`]
@@ -193,7 +201,10 @@ function registerWebhookSecret(keys: Command, world: KeysCommandWorld): void {
     )
 }
 
-async function withPlace(world: KeysCommandWorld, work: (place: KeysPlace) => Promise<void>): Promise<void> {
+async function withPlace(
+  world: KeysCommandWorld,
+  work: (place: CommandPlace) => Promise<void>,
+): Promise<void> {
   const { place, close } = await world.open()
   try {
     await work(place)
@@ -215,7 +226,8 @@ async function chooseAccount(
     throw new CommandRefused('--email is for a new account; to give one to an existing account: keys email')
   }
   if (accountId !== undefined) return accountId
-  return orRefuse(await createAccount(place, operator, { name: name ?? '', email: email ?? null })).accountId
+  return orRefuse(await createAccount(place, operatorHere(), { name: name ?? '', email: email ?? null }))
+    .accountId
 }
 
 function orRefuse<Value>(outcome: Outcome<Value>): Value {

@@ -31,7 +31,8 @@ export async function openAccounts({ env, isSandbox }: Place) {
     ? { databaseUrl: (await readSandbox(env)).database_url, accountKeys: [sandboxKey('account')] }
     : readAccountsConfig(env)
   const db = await openPresent(databaseUrl)
-  const place = { db, box: createSecretBox(accountKeys), wallMs: systemClock().wallMs }
+  const { wallMs, nowMs } = systemClock()
+  const place = { db, box: createSecretBox(accountKeys), wallMs, nowMs }
   await warnOfOtherKeys(place)
   return { place, close: db.close }
 }

@@ -26,6 +26,8 @@ export type AuditAct =
   | 'action_chosen'
   | 'difference_booked'
   | 'payout_judged'
+  | 'addresses_skipped'
+  | 'noted'
 
 /** `owner`: signed in; `key`: signed with one; `operator`: at the command line; `visitor`: has proven nothing, or just now. */
 export type Actor = 'owner' | 'operator' | 'visitor' | 'key'
@@ -37,6 +39,8 @@ export type By = {
   readonly sessionId: string | null
   /** Of an act that was signed. */
   readonly keyId?: string
+  /** Of an act at the command line: who typed it and on which machine, as that machine says. */
+  readonly machine?: { readonly user: string; readonly host: string }
 }
 
 export const operator: By = { actor: 'operator', address: null, sessionId: null }
@@ -133,6 +137,7 @@ function rowOf({ chain, atMs, act, by, subject, detail }: AuditEntry, sequence: 
     ...detail,
     ...(by.sessionId !== null && { session: by.sessionId }),
     ...(by.keyId !== undefined && { key: by.keyId }),
+    ...(by.machine !== undefined && { os_user: by.machine.user, os_host: by.machine.host }),
   }
   return {
     chain,
@@ -146,6 +151,17 @@ function rowOf({ chain, atMs, act, by, subject, detail }: AuditEntry, sequence: 
     detail: JSON.stringify(told).toWellFormed(),
     previous_hash: previous,
   }
+}
+
+/** What a row says beside who, when and what, as it is for the owner of an account: how our machines are called is no business of theirs. */
+export function detailForOwner({
+  actor,
+  detail,
+}: Pick<AuditRow, 'actor' | 'detail'>): Readonly<Record<string, string>> {
+  const told = JSON.parse(detail) as Record<string, string>
+  if (actor !== operator.actor) return told
+  const { os_user, os_host, ...rest } = told
+  return rest
 }
 
 const ROW = `chain, sequence::text, at_ms::text, act, actor, subject, address, detail,

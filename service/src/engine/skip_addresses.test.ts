@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
 import { registerAddressesCommands } from '../commands/addresses.ts'
 import { insertAddresses, takeChangeAddress } from '../db/addresses.ts'
+import { houseChain, operator, readAuditBackwards } from '../db/audit_log.ts'
 import { connectionName } from '../db/connected_roles.ts'
 import { listUnclaimed } from '../db/house_deposits.ts'
 import { takeLease } from '../db/leases.ts'
@@ -56,7 +57,7 @@ function engine() {
 
 function place(): SkipPlace {
   const families = [...new Set([...stage.chains.values()].map(({ family }) => family))]
-  return { db: stage.db, clock: stage.world.clock, signer, families }
+  return { db: stage.db, clock: stage.world.clock, signer, families, by: operator }
 }
 
 type Row = { readonly family: string; readonly key_index: number; readonly assigned: boolean }
@@ -150,6 +151,9 @@ test('killed in the middle and called again it skips more than was asked for, an
   derivesLeft = compared + 3
   await expect(skipAddresses(place(), 2_000)).rejects.toThrow('it was killed')
   derivesLeft = null
+  const [noted] = await readAuditBackwards(stage.db, houseChain('addresses'), 1_000, 1)
+  expect(noted).toMatchObject({ act: 'addresses_skipped', actor: 'operator', subject: 'addresses' })
+  expect(JSON.parse(noted?.detail ?? '')).toEqual({ count: '2000', families: place().families.join(',') })
   const before = await deposits()
   expect(before.length).toBeGreaterThan(place().families.length * POOL_SIZE)
   const again = await skipAddresses(place(), 2_000)

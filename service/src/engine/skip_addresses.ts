@@ -1,7 +1,8 @@
 import type { Clock } from '../clock.ts'
 import { assignFreeDeposits, insertAddresses, readOutermostKeys, readPools } from '../db/addresses.ts'
+import { appendAudit, type By, houseChain } from '../db/audit_log.ts'
 import { readConnectedRoles } from '../db/connected_roles.ts'
-import type { Sql } from '../db/database.ts'
+import type { Database, Sql } from '../db/database.ts'
 import { assert } from '../domain/assert.ts'
 import { type AddressFamily, chainFacts } from '../domain/catalog/networks.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
@@ -10,11 +11,12 @@ import { findDifferences, problemOfKeystore } from './own_keystore.ts'
 import { hasCoins, nextDepositIndex } from './pool.ts'
 
 export type SkipPlace = {
-  readonly db: Sql
-  readonly clock: Pick<Clock, 'nowMs'>
+  readonly db: Database
+  readonly clock: Pick<Clock, 'nowMs' | 'wallMs'>
   readonly signer: Pick<Signer, 'addresses'>
   /** Of the chains that are configured. */
   readonly families: readonly AddressFamily[]
+  readonly by: By
 }
 
 export type SkipRejection = {
@@ -48,6 +50,7 @@ export async function skipAddresses(
   const rejection =
     (await findUser(place.db)) ?? (await findUnconfigured(place)) ?? (await findOtherKeystore(place))
   if (rejection !== null) return refuse(rejection)
+  await note(place, count)
   const skipped: SkippedPool[] = []
   for (const family of place.families) {
     skipped.push(await skip(place, family, 'deposit', count))
@@ -55,6 +58,15 @@ export async function skipAddresses(
   }
   return accept(skipped)
 }
+
+/** Before the first is skipped: whatever stops it in the middle, the log has it. */
+function note({ db, clock, families, by }: SkipPlace, count: number): Promise<void> {
+  const detail = { count: String(count), families: families.join(',') }
+  const entry = { chain: houseChain(SUBJECT), atMs: clock.wallMs(), act: 'addresses_skipped', by } as const
+  return db.transaction((tx) => appendAudit(tx, { ...entry, subject: SUBJECT, detail }))
+}
+
+const SUBJECT = 'addresses'
 
 async function skip(
   { db, clock, signer }: SkipPlace,

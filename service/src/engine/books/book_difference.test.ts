@@ -1,3 +1,4 @@
+import { hostname, userInfo } from 'node:os'
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
@@ -102,6 +103,7 @@ test('what was taken out stops the chain; booked once, it goes on, and the audit
     amount: '-1.5',
     because: 'taken out to the cold wallet',
     entry: 'operator:ETH:ETH:1',
+    ...{ os_user: userInfo().username, os_host: hostname() },
   })
   expect((await verifyAudit(stage.db, [])).problems).toEqual([])
 

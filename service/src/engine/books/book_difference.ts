@@ -1,6 +1,6 @@
 import type { Chain } from '../../chains/chain.ts'
 import type { Clock } from '../../clock.ts'
-import { appendAudit, houseChain, operator } from '../../db/audit_log.ts'
+import { appendAudit, type By, houseChain } from '../../db/audit_log.ts'
 import { countOperatorEntries, lockOperatorEntries, operatorEntryKey, postForHouse } from '../../db/books.ts'
 import { type FreeCoin, findFreeCoins, markLeft } from '../../db/coins.ts'
 import type { Database } from '../../db/database.ts'
@@ -23,8 +23,13 @@ export type BooksPlace = {
   readonly clock: Clock
 }
 
-/** An operator's word: a chain holds so many ledger units more than the books say or, negative, less, and why. */
-export type Word = { readonly asset: AssetId; readonly units: bigint; readonly because: string }
+/** An operator's word: a chain holds so many ledger units more than the books say or, negative, less, why, and who says so. */
+export type Word = {
+  readonly asset: AssetId
+  readonly units: bigint
+  readonly because: string
+  readonly by: By
+}
 
 export type BookedDifference = {
   readonly entryKey: string
@@ -183,7 +188,7 @@ async function lookForCoins(
 async function write(
   { db, clock }: BooksPlace,
   chain: ChainId,
-  { asset, units, because }: Word,
+  { asset, units, because, by }: Word,
   { comparison, left, back }: Seen,
   entryCount: number,
 ): Promise<BookedDifference | null> {
@@ -201,7 +206,7 @@ async function write(
         chain: auditChain,
         atMs: clock.wallMs(),
         act: 'difference_booked',
-        by: operator,
+        by,
         subject: asset,
         detail: { amount: exactAmount(amountOf(asset, units)), because, entry: entryKey },
       })
