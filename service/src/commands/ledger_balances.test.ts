@@ -34,7 +34,7 @@ afterAll(() => stage?.stop())
 async function run(...words: string[]): Promise<string> {
   const told: string[] = []
   const world = {
-    open: async () => ({ db: stage.db, close: async () => {} }),
+    open: async () => ({ db: stage.db, clock: stage.world.clock, close: async () => {} }),
     print: (text: string) => void told.push(`${text}\n`),
     write: (text: string) => void told.push(text),
   }

@@ -4,14 +4,14 @@ import { isAssetId } from '../domain/catalog/assets.ts'
 import { amountOf, exactAmount } from '../domain/money/amount.ts'
 import { show } from '../engine/books/audit_order.ts'
 import type { Balance } from '../engine/books/ledger_audit.ts'
-import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { type Json, type DatabaseWorld, withDatabase } from './order_world.ts'
 import { readTime, TIME_FORM } from './read_time.ts'
 import { table, toJson } from './table.ts'
 
 type Options = Json & { readonly at?: string }
 
 /** Registers `balances` below `ledger`: what every account comes to, now or at a time past. */
-export function registerLedgerBalances(ledger: Command, world: OrderCommandWorld): void {
+export function registerLedgerBalances(ledger: Command, world: DatabaseWorld): void {
   ledger
     .command('balances')
     .option('--at <time>', `of all that was booked before this time, such as ${TIME_FORM}`)
@@ -20,7 +20,7 @@ export function registerLedgerBalances(ledger: Command, world: OrderCommandWorld
     .action((options: Options) => tellBalances(world, options))
 }
 
-async function tellBalances(world: OrderCommandWorld, { at, json }: Options): Promise<void> {
+async function tellBalances(world: DatabaseWorld, { at, json }: Options): Promise<void> {
   const beforeMs = at === undefined ? null : readTime('--at', at)
   await withDatabase(world, async (db) => {
     const balances = await readBalances(db, beforeMs ?? undefined)

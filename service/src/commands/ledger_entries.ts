@@ -4,12 +4,12 @@ import { isAssetId } from '../domain/catalog/assets.ts'
 import { amountOf, exactAmount } from '../domain/money/amount.ts'
 import { show } from '../engine/books/audit_order.ts'
 import { csvLine } from './csv.ts'
-import { type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { type DatabaseWorld, withDatabase } from './order_world.ts'
 import { readTime, TIME_FORM } from './read_time.ts'
 import { showTime, table } from './table.ts'
 
 /** `write` puts text out as it is, and adds nothing. */
-export type EntriesWorld = OrderCommandWorld & { write(text: string): void }
+export type EntriesWorld = DatabaseWorld & { write(text: string): void }
 
 type Options = { readonly from?: string; readonly to?: string; readonly csv?: boolean }
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { registerCloseUnclaimed } from './close_unclaimed.ts'
 import { registerFind } from './find_order.ts'
 import { registerJudge } from './judge_order.ts'
 import { registerList } from './list_orders.ts'
@@ -6,7 +7,10 @@ import type { OrderCommandWorld } from './order_world.ts'
 import { registerShow } from './show_order.ts'
 import { registerUnclaimed } from './unclaimed.ts'
 
-/** Registers `show`, `find`, `list` and `unclaimed` below `order`, which look and change nothing, and `judge`. */
+/**
+ * Registers what is below `order`. `show`, `find`, `list` and `unclaimed` look and change nothing; `judge` writes down and
+ * `close-unclaimed` books an operator's word.
+ */
 export function registerOrderCommands(order: Command, world: OrderCommandWorld): void {
   order.description('orders, for the operator')
   registerShow(order, world)
@@ -14,4 +18,5 @@ export function registerOrderCommands(order: Command, world: OrderCommandWorld):
   registerList(order, world)
   registerUnclaimed(order, world)
   registerJudge(order, world)
+  registerCloseUnclaimed(order, world)
 }

@@ -1,24 +1,27 @@
 import type { Clock } from '../clock.ts'
 import type { Database } from '../db/database.ts'
 
-export type OrderPlace = { readonly db: Database; readonly clock: Pick<Clock, 'wallMs'> }
+type DatabasePlace = { readonly db: Database }
+export type OrderPlace = DatabasePlace & { readonly clock: Clock }
 
 /** `open` connects, and `close` is called however the command ends. */
-export type OrderCommandWorld = {
-  open(): Promise<OrderPlace & { close(): Promise<void> }>
+export type DatabaseWorld<Place extends DatabasePlace = DatabasePlace> = {
+  open(): Promise<Place & { close(): Promise<void> }>
   print(text: string): void
 }
 
+export type OrderCommandWorld = DatabaseWorld<OrderPlace>
+
 export type Json = { readonly json?: boolean }
 
-export async function withDatabase(
-  world: OrderCommandWorld,
-  work: (db: Database, place: OrderPlace) => Promise<void>,
+export async function withDatabase<Place extends DatabasePlace>(
+  world: DatabaseWorld<Place>,
+  work: (db: Database, place: Place) => Promise<void>,
 ): Promise<void> {
-  const { close, ...place } = await world.open()
+  const place = await world.open()
   try {
     await work(place.db, place)
   } finally {
-    await close()
+    await place.close()
   }
 }

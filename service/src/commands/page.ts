@@ -1,5 +1,5 @@
 import { CommandRefused } from '../command_refused.ts'
-import type { Json, OrderCommandWorld } from './order_world.ts'
+import type { Json, DatabaseWorld } from './order_world.ts'
 import { toJson } from './table.ts'
 
 export type Paged = Json & { readonly limit: string }
@@ -13,7 +13,7 @@ type Page = {
 }
 
 /** How a list is cut to `--limit` and printed; says where there are more. Refuses what is no count. */
-export function readPage(world: Pick<OrderCommandWorld, 'print'>, { limit: text, json }: Paged): Page {
+export function readPage(world: Pick<DatabaseWorld, 'print'>, { limit: text, json }: Paged): Page {
   const limit = parseLimit(text)
   return {
     ask: limit + 1,

@@ -100,6 +100,11 @@ function describeDeposits({ deposits }: Order): string {
   return section('Deposits', ['DEPOSIT', 'AMOUNT', 'ROLE', 'STATE', 'BLOCK', 'SEEN', 'TRANSACTION'], rows)
 }
 
+function describeWords({ words }: OrderFile): string {
+  const rows = words.map((one) => [one.about, show(one.asset, one.units), showTime(one.at_ms), one.because])
+  return section('Closed or written off', ['ABOUT', 'AMOUNT', 'AT', 'BECAUSE'], rows)
+}
+
 function describeFile(file: OrderFile): string[] {
   return [
     section(
@@ -114,6 +119,7 @@ function describeFile(file: OrderFile): string[] {
         one.tx_hash,
       ]),
     ),
+    describeWords(file),
     section(
       'Events',
       ['#', 'AT', 'FROM', 'TO', 'BECAUSE OF'],

@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
+import { CommandRefused } from '../command_refused.ts'
 import {
   listReserveArrivals,
   listUnclaimed,
   type ReserveArrival,
   type Unclaimed,
 } from '../db/house_deposits.ts'
+import { listClosed, type OperatorWord } from '../db/operator_words.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import { show } from '../engine/books/audit_order.ts'
+import { whyNotYet } from '../engine/books/close_unclaimed.ts'
 import { type OrderCommandWorld, withDatabase } from './order_world.ts'
 import { limitOption, type Paged, readPage } from './page.ts'
 import { showTime, table } from './table.ts'
@@ -15,12 +18,15 @@ export function registerUnclaimed(order: Command, world: OrderCommandWorld): voi
   order
     .command('unclaimed')
     .option('--reserve', 'what came to a reserve instead: top-ups, and money that was sent back')
+    .option('--closed', 'what was closed instead, with when and why')
     .option(...limitOption)
     .option('--json', 'machine-readable output')
     .description('money that reached us and that no order could use, the newest first')
-    .action((options: Paged & { reserve?: boolean }) =>
+    .action((options: Paged & { reserve?: boolean; closed?: boolean }) =>
       withDatabase(world, async (db) => {
         const page = readPage(world, options)
+        if (options.closed && options.reserve) throw new CommandRefused('Either --closed or --reserve.')
+        if (options.closed) return page.print(await listClosed(db, page.ask), describeClosed)
         if (!options.reserve) return page.print(await listUnclaimed(db, page.ask), describeUnclaimed)
         const leasts = assets.map(({ id, minCredit }) => ({ asset: id, units: minCredit }))
         page.print(await listReserveArrivals(db, leasts, page.ask), describeReserve)
@@ -49,6 +55,17 @@ function describeUnclaimed(found: readonly Unclaimed[]): string {
   return table(unclaimedHead, rows)
 }
 
+function describeClosed(found: readonly OperatorWord[]): string {
+  if (found.length === 0) return 'Nothing was closed.'
+  const rows = found.map(({ about, asset, units, at_ms, because }) => [
+    about,
+    show(asset, units),
+    showTime(at_ms),
+    because,
+  ])
+  return table(['DEPOSIT', 'AMOUNT', 'AT', 'BECAUSE'], rows)
+}
+
 function describeReserve(found: readonly ReserveArrival[]): string {
   if (found.length === 0) return 'Nothing came to a reserve.'
   const rows = found.map((one) => [
@@ -62,11 +79,9 @@ function describeReserve(found: readonly ReserveArrival[]): string {
   return table(['DEPOSIT', 'AMOUNT', 'STATE', 'FINAL', 'SEEN', 'TRANSACTION'], rows)
 }
 
-function mayBeGivenBack({ is_final, may_count, may_replace, status }: Unclaimed): string {
-  const reasons = [
-    ...(is_final ? [] : ['it is not final']),
-    ...(may_count ? [`the order is ${status}`] : []),
-    ...(may_replace ? ['what the order was paid for is gone'] : []),
-  ]
-  return reasons.length === 0 ? 'yes' : `not yet: ${reasons.join(', and ')}`
+/** What was closed before was given back, as likely as not: why it was, is in the other list. */
+function mayBeGivenBack(one: Unclaimed): string {
+  const reasons = whyNotYet(one)
+  if (reasons.length > 0) return `not yet: ${reasons.join(', and ')}`
+  return one.was_closed ? 'no: it was closed before, and is back; see --closed' : 'yes'
 }

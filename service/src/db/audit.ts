@@ -4,7 +4,7 @@ import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { DepositRole, OrderStatus } from '../domain/orders/order.ts'
 import type { OutflowKind, PayoutId } from '../domain/payouts/intent.ts'
-import { DEPOSIT_ENTRY, OUTFLOW_ENTRY } from './books.ts'
+import { DEPOSIT_ENTRY, OPERATOR, OUTFLOW_ENTRY } from './books.ts'
 import type { Sql } from './database.ts'
 import type { HouseDepositKind } from './house_deposits.ts'
 import type { OrderRow } from './order_row.ts'
@@ -338,10 +338,13 @@ export type FalseHouseBalance = {
 }
 
 /**
- * What the house owes to somebody is what came to it; of orders' accounts it has nothing. What it paid in, what networks took, and
- * what of outflows came back are looked at elsewhere, or are its own.
+ * What the house owes to somebody is what came to it, less what an operator has closed; of orders' accounts it has nothing but what an
+ * operator has written off. What it paid in, what networks took, and what of outflows came back are looked at elsewhere, or are its own.
  */
-export async function readFalseHouseBalances(tx: Sql): Promise<FalseHouseBalance[]> {
+export async function readFalseHouseBalances(
+  tx: Sql,
+  listed: readonly AssetId[],
+): Promise<FalseHouseBalance[]> {
   return tx.query<FalseHouseBalance>(
     `SELECT asset, account, coalesce(b.units, 0)::numeric(78,0) AS units, coalesce(d.units, 0)::numeric(78,0) AS deposits
      FROM (
@@ -352,10 +355,60 @@ export async function readFalseHouseBalances(tx: Sql): Promise<FalseHouseBalance
        ) AS sides
        WHERE account NOT IN ('wallet', 'network_costs', 'capital', 'orphaned_payouts') GROUP BY asset, account
      ) b FULL JOIN (
-       SELECT asset, 'unclaimed' AS account, -sum(units) AS units FROM house_deposits
-       WHERE kind = 'stray' AND state = 'confirmed' GROUP BY asset
+       SELECT asset, account, sum(units) AS units FROM (
+         SELECT asset, 'unclaimed' AS account, -units AS units FROM house_deposits WHERE kind = 'stray' AND state = 'confirmed'
+         UNION ALL
+         SELECT asset, 'unclaimed', units FROM operator_words WHERE act = 'closed_unclaimed' AND asset = ANY($1)
+         UNION ALL
+         SELECT asset, 'orphaned_deposits', -units FROM operator_words WHERE act = 'written_off'
+       ) AS parts GROUP BY asset, account
      ) d USING (asset, account)
      WHERE coalesce(b.units, 0) <> coalesce(d.units, 0) ORDER BY asset, account`,
+    [listed],
+  )
+}
+
+/** A word of an operator and the entry that books it, where they are not the same; null where there is none. */
+export type FalseWord = {
+  readonly entryKey: string
+  readonly said: string | null
+  readonly booked: string | null
+}
+
+/** Of what is not listed the journal has nothing. */
+export function readFalseWords(tx: Sql, listed: readonly AssetId[]): Promise<FalseWord[]> {
+  return tx.query<FalseWord>(
+    `SELECT entry_key AS "entryKey", said, booked FROM (
+       SELECT '${OPERATOR}' || act || ':' || owner || ':' || about || ':' || number AS entry_key,
+         concat_ws(' ', sides[CASE WHEN units < 0 THEN 2 ELSE 1 END], abs(units), asset) AS said
+       FROM operator_words JOIN (VALUES
+         ('closed_unclaimed', ARRAY['unclaimed capital', 'capital unclaimed']),
+         ('written_off', ARRAY['capital orphaned_deposits', 'orphaned_deposits capital'])) AS booking (act, sides) USING (act)
+       WHERE units <> 0 AND asset = ANY($1)
+     ) AS words FULL JOIN (
+       SELECT entry_key, string_agg(concat_ws(' ', debit, credit, units, asset), ', ' ORDER BY line) AS booked FROM journal
+       WHERE bucket = 0 AND owner = 'house' AND entry_key ~ '^${OPERATOR}(closed_unclaimed|written_off):' GROUP BY entry_key
+     ) AS entries USING (entry_key)
+     WHERE said IS DISTINCT FROM booked ORDER BY entry_key`,
+    [listed],
+  )
+}
+
+/** What was closed, and is confirmed no more, or as something else. */
+export type LostClosing = { readonly about: string; readonly asset: string; readonly units: bigint }
+
+export function readLostClosings(tx: Sql): Promise<LostClosing[]> {
+  return tx.query<LostClosing>(
+    `SELECT about, asset, units FROM (
+       SELECT DISTINCT ON (owner, about) owner, about, number, asset, units FROM operator_words
+       WHERE act = 'closed_unclaimed' ORDER BY owner, about, number DESC) AS w
+     WHERE number % 2 = 1 AND NOT EXISTS (
+         SELECT FROM house_deposits d WHERE w.owner = 'house' AND d.chain = split_part(about, ':', 1) AND d.deposit_key = about
+           AND d.kind <> 'reserve' AND d.state = 'confirmed' AND (d.asset, d.units) = (w.asset, w.units))
+       AND NOT EXISTS (
+         SELECT FROM deposits d WHERE d.order_id = w.owner AND d.chain = split_part(about, ':', 1) AND d.deposit_key = about
+           AND d.role <> 'counted' AND d.state = 'confirmed' AND (d.asset, d.units) = (w.asset, w.units))
+     ORDER BY about`,
   )
 }
 

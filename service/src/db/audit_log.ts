@@ -28,6 +28,8 @@ export type AuditAct =
   | 'payout_judged'
   | 'addresses_skipped'
   | 'noted'
+  | 'unclaimed_closed'
+  | 'deposit_written_off'
 
 /** `owner`: signed in; `key`: signed with one; `operator`: at the command line; `visitor`: has proven nothing, or just now. */
 export type Actor = 'owner' | 'operator' | 'visitor' | 'key'

@@ -132,6 +132,7 @@ export async function readSession(sql: Sql): Promise<Session> {
            ('public', 'events', 'UPDATE, DELETE, TRUNCATE'),
            ('public', 'facts', 'UPDATE, DELETE, TRUNCATE'),
            ('public', 'audit_log', 'UPDATE, DELETE, TRUNCATE'),
+           ('public', 'operator_words', 'UPDATE, DELETE, TRUNCATE'),
            ('public', 'order_seal_key', 'UPDATE, DELETE, TRUNCATE'),
            ('public', 'verdicts', 'UPDATE, DELETE, TRUNCATE'),
            ('public', 'audit_heads', 'DELETE, TRUNCATE'),

@@ -1,9 +1,10 @@
 import { type AddressFamily, chainFacts, chainIds, depositsLie } from '../domain/catalog/networks.ts'
 import type { Sql } from './database.ts'
+import { closingsOf, HOUSE_OWNER } from './operator_words.ts'
 
 /** What a name leads to, for the operator. */
 export type Found = {
-  /** `deposit address` and the like, `deposit`, why money is unclaimed, or what an outflow is for. */
+  /** `deposit address` and the like, `deposit`, why money is unclaimed, or what an outflow is for; with `, closed` where it is. */
   readonly what: string
   /** The order that it is of; null where it is of none. */
   readonly order_id: string | null
@@ -14,15 +15,19 @@ export type Found = {
 const families: readonly AddressFamily[] = [...new Set(chainIds.map((chain) => chainFacts[chain].family))]
 const tagFamilies = families.filter((family) => depositsLie[family] === 'tags')
 
+function closed(owner: string): string {
+  return `CASE WHEN ${closingsOf(owner, 'd.deposit_key')} % 2 = 1 THEN ', closed' ELSE '' END`
+}
+
 /** Addresses of ours and transactions that have one of these names, whatever they are for; the same thing in several spellings. */
 export function findByName(sql: Sql, spellings: readonly string[]): Promise<Found[]> {
   return sql.query(
     `SELECT purpose || ' address' AS what, order_id, address AS name FROM addresses
        WHERE family = ANY($2) AND address = ANY($1)
      UNION ALL
-     SELECT 'deposit', order_id, deposit_key FROM deposits WHERE tx_hash = ANY($1)
+     SELECT 'deposit' || ${closed('d.order_id')}, order_id, deposit_key FROM deposits AS d WHERE tx_hash = ANY($1)
      UNION ALL
-     SELECT kind, order_id, deposit_key FROM house_deposits WHERE tx_hash = ANY($1)
+     SELECT kind || ${closed(`'${HOUSE_OWNER}'`)}, order_id, deposit_key FROM house_deposits AS d WHERE tx_hash = ANY($1)
      UNION ALL
      SELECT kind, CASE WHEN kind IN ('payout', 'refund') THEN order_id END, payout_id
        FROM outflows JOIN (SELECT DISTINCT bucket, payout_id FROM attempts WHERE tx_hash = ANY($1)) AS made

@@ -4,6 +4,7 @@ import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { BlockRef, OrderStatus } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { closingsOf, HOUSE_OWNER } from './operator_words.ts'
 
 /**
  * reserve: the operator's funding. unlisted: a token that we do not know, wherever it came. stray: all else that came to an address of
@@ -129,6 +130,7 @@ export async function setHouseDepositState(
  * `may_count`: its order is under way, and counts it should it be open again; given back by hand, it would be paid twice.
  * `may_replace`: its order was paid, or refunded, for more than is confirmed of its deposits by now, and this may be the same money with
  * another key: given back by hand, it would be paid twice as well.
+ * `was_closed`: an operator had closed it, and turned that round when it was gone; it is back.
  */
 export type Unclaimed = {
   readonly chain: ChainId
@@ -146,6 +148,7 @@ export type Unclaimed = {
   readonly is_final: boolean
   readonly may_count: boolean
   readonly may_replace: boolean
+  readonly was_closed: boolean
 }
 
 /** Of an order that has ended: whether it was paid or refunded for more than its confirmed deposits come to. */
@@ -155,22 +158,61 @@ const IS_PAID_FOR_MORE = `
      WHERE (counted.bucket, counted.order_id) = (orders.bucket, orders.order_id)
        AND counted.role = 'counted' AND counted.state = 'confirmed')`
 
-/** What the operator has to look at: money of somebody that no order could use, the newest first. What is gone again is nobody's to be given back. */
-export async function listUnclaimed(sql: Sql, limit: number): Promise<Unclaimed[]> {
-  const rows = await sql.query<Unjudged<Unclaimed>>(
-    `SELECT found.*, h.height AS head_height FROM (
+const isOfHouse = "found.kind IN ('stray', 'unlisted')"
+const CLOSINGS = closingsOf(
+  `CASE WHEN ${isOfHouse} THEN '${HOUSE_OWNER}' ELSE found.order_id END`,
+  'found.deposit_key',
+)
+
+/** Money of somebody that no order could use, as far as `which` says. What is gone again is nobody's to be given back. */
+function unclaimed(which: string): string {
+  return `SELECT found.*, h.height AS head_height, ${CLOSINGS} > 0 AS was_closed FROM (
        SELECT chain, deposit_key, tx_hash, address, seen_at_ms, order_id, kind, asset, units, state, block_height, NULL AS status,
          false AS may_count, false AS may_replace
-       FROM house_deposits WHERE kind <> 'reserve' AND state <> 'orphaned'
+       FROM house_deposits WHERE kind <> 'reserve' AND state <> 'orphaned' ${which}
        UNION ALL
        SELECT chain, deposit_key, tx_hash, deposit_address, seen_at_ms, order_id, role, asset, units, state, block_height, status,
          role = 'extra' AND status NOT IN ('DONE', 'REFUNDED'), role = 'extra' AND ${IS_PAID_FOR_MORE}
-       FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished') AS found
-     LEFT JOIN chain_heads h USING (chain)
-     ORDER BY seen_at_ms DESC, chain, deposit_key LIMIT $1`,
+       FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished' ${which}) AS found
+     LEFT JOIN chain_heads h USING (chain)`
+}
+
+/** What the operator has to look at, and has not closed; the newest first. */
+export async function listUnclaimed(sql: Sql, limit: number): Promise<Unclaimed[]> {
+  const rows = await sql.query<Unjudged<Unclaimed>>(
+    `${unclaimed('')} WHERE ${CLOSINGS} % 2 = 0 ORDER BY seen_at_ms DESC, chain, deposit_key LIMIT $1`,
     [limit],
   )
   return rows.map(judged)
+}
+
+/** What is under this key, judged in the same way, closed or not: before its block is final it may be known to several owners. */
+export async function findUnclaimed(sql: Sql, chain: ChainId, depositKey: string): Promise<Unclaimed[]> {
+  const rows = await sql.query<Unjudged<Unclaimed>>(unclaimed('AND chain = $1 AND deposit_key = $2'), [
+    chain,
+    depositKey,
+  ])
+  return rows.map(judged)
+}
+
+/** Whose books have it, as the words about it name the owner. */
+export function ownerOf({ kind, order_id }: Pick<Unclaimed, 'kind' | 'order_id'>): string {
+  return kind === 'stray' || kind === 'unlisted' || order_id === null ? HOUSE_OWNER : order_id
+}
+
+/** Why a deposit is none that could be closed; null where no table has the key. */
+export async function findOtherUse(sql: Sql, chain: ChainId, depositKey: string): Promise<string | null> {
+  const [row] = await sql.query<{ use: string }>(
+    `SELECT CASE WHEN kind = 'reserve' THEN 'came to a reserve, and is your capital already'
+       ELSE 'has lost its block, and is in no books' END AS use
+     FROM house_deposits WHERE chain = $1 AND deposit_key = $2
+     UNION ALL
+     SELECT CASE WHEN state = 'vanished' THEN 'has left its chain, and is in no books'
+       ELSE 'counts for its order ' || order_id END
+     FROM deposits WHERE chain = $1 AND deposit_key = $2`,
+    [chain, depositKey],
+  )
+  return row?.use ?? null
 }
 
 type Depth = { readonly block_height: number | null; readonly head_height: number | null }

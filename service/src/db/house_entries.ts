@@ -1,5 +1,5 @@
 import type { LedgerAccount } from '../domain/ledger/accounts.ts'
-import { DEPOSIT_ENTRY, OUTFLOW_ENTRY } from './books.ts'
+import { DEPOSIT_ENTRY, OPERATOR, OUTFLOW_ENTRY } from './books.ts'
 import type { Sql } from './database.ts'
 
 /** One line of an entry of the house that no table of deposits or outflows accounts for. */
@@ -20,14 +20,16 @@ type Maker = {
 }
 
 /**
- * Whatever books for the house, apart from operators. That there is such a deposit or outflow, and that it came to so much, is
- * looked at where those are read (audit.ts): between these accounts, and so between no others.
+ * Whatever books for the house, apart from what operators book of differences. That there is such a deposit, outflow or word, and that it
+ * came to so much, is looked at where those are read (audit.ts): between these accounts, and so between no others.
  */
 const makers: readonly Maker[] = [
   { keys: DEPOSIT_ENTRY, between: ['wallet', 'capital'] },
   { keys: DEPOSIT_ENTRY, between: ['wallet', 'unclaimed'] },
   { keys: OUTFLOW_ENTRY, between: ['wallet', 'network_costs'] },
   { keys: ':block_(lost|found):.*$', between: ['wallet', 'orphaned_payouts'] },
+  { keys: `^${OPERATOR}closed_unclaimed:`, between: ['unclaimed', 'capital'] },
+  { keys: `^${OPERATOR}written_off:`, between: ['orphaned_deposits', 'capital'] },
 ]
 
 const IS_OF_A_MAKER = makers

@@ -259,7 +259,14 @@ test('who was given the role of the service and owns nothing can start and add, 
     )
     for (const role of ['cambist_service', 'none']) {
       await db.query("SELECT set_config('role', $1, false)", [role])
-      for (const table of ['signer.signed_transactions', 'journal', 'events', 'facts', 'audit_log'])
+      for (const table of [
+        'signer.signed_transactions',
+        'journal',
+        'events',
+        'facts',
+        'audit_log',
+        'operator_words',
+      ])
         await expect(db.query(`DELETE FROM ${table}`)).rejects.toThrow('permission denied')
       await expect(db.query('UPDATE signer.signed_transactions SET at_ms = 0')).rejects.toThrow('permission')
       await expect(db.query('ALTER TABLE signer.signed_transactions DISABLE TRIGGER ALL')).rejects.toThrow(

@@ -6,6 +6,7 @@ import type { InstantMs } from '../domain/time.ts'
 import { HOUSE, HOUSE_BUCKET } from './books.ts'
 import type { Sql } from './database.ts'
 import { type AtAddress, listAtAddressOf } from './house_deposits.ts'
+import { type OperatorWord, readWordsOfOrder } from './operator_words.ts'
 import { type OutflowState, UNBOOKED } from './outflows.ts'
 
 /** An order in a list for the operator. */
@@ -95,6 +96,8 @@ type Happened = { readonly at_ms: InstantMs }
 /** Everything that is written down about an order besides itself. Signed bytes and secrets are left out. */
 export type OrderFile = {
   readonly at_address: readonly AtAddress[]
+  /** What an operator has closed of its deposits, or written off. */
+  readonly words: readonly OperatorWord[]
   readonly facts: readonly (Happened & { fact_key: string; kind: string; outcome: string })[]
   readonly events: readonly (Happened & {
     sequence: number
@@ -146,6 +149,7 @@ export async function readOrderFile(sql: Sql, orderId: OrderId): Promise<OrderFi
   const of: [number, string] = [bucketOf(orderId), orderId]
   return {
     at_address: await listAtAddressOf(sql, orderId),
+    words: await readWordsOfOrder(sql, orderId),
     facts: await sql.query(
       `SELECT at_ms, fact_key, kind, outcome FROM facts WHERE bucket = $1 AND order_id = $2
        ORDER BY at_ms, fact_key`,

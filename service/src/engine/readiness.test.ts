@@ -135,6 +135,7 @@ test('a role that may rewrite what is only added to is not ready, and what to ta
     ['DELETE', 'events', all],
     ['TRUNCATE', 'facts', all],
     ['UPDATE', 'audit_log', all],
+    ['DELETE', 'operator_words', all],
     ['DELETE', 'order_seal_key', all],
     ['DELETE', 'verdicts', all],
     ['DELETE', 'audit_heads', 'DELETE, TRUNCATE'],

@@ -27,6 +27,8 @@ const every: Readonly<Record<string, fc.Arbitrary<readonly Posting[]>>> = {
   depositReceived: from.map(ledger.depositReceived),
   unclaimedReceived: from.map(ledger.unclaimedReceived),
   unclaimedCounted: from.map(ledger.unclaimedCounted),
+  unclaimedClosed: from.map(ledger.unclaimedClosed),
+  orphanWrittenOff: from.map(ledger.orphanWrittenOff),
   depositOrphaned: from.map(ledger.depositOrphaned),
   orphanCancelled: from.map(ledger.orphanCancelled),
   reserveFunded: from.map(ledger.reserveFunded),

@@ -32,6 +32,16 @@ export function unclaimedCounted(amount: Amount): readonly Posting[] {
   return move('unclaimed', 'customer_deposits', amount)
 }
 
+/** The operator is done with unclaimed money: it was given back out of what is his, or is his. */
+export function unclaimedClosed(amount: Amount): readonly Posting[] {
+  return move('unclaimed', 'capital', amount)
+}
+
+/** The operator bears what is missing of an orphaned deposit. */
+export function orphanWrittenOff(amount: Amount): readonly Posting[] {
+  return move('capital', 'orphaned_deposits', amount)
+}
+
 /** A reorganisation took a confirmed deposit away after its payout had left: missing until it is mined again. */
 export function depositOrphaned(amount: Amount): readonly Posting[] {
   return move('orphaned_deposits', 'wallet', amount)

@@ -7,6 +7,8 @@ import {
   readAuditedOrders,
   readFalseCosts,
   readFalseHouseBalances,
+  readFalseWords,
+  readLostClosings,
   readSharedDeposits,
   readStrayOutflows,
   readStrayOwners,
@@ -17,6 +19,7 @@ import { readAuditAct } from '../../db/audit_log.ts'
 import { readBalances } from '../../db/books.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { readHouseEntriesToExplain } from '../../db/house_entries.ts'
+import { readAllWords } from '../../db/operator_words.ts'
 import type { Comparison } from '../../db/reconciliations.ts'
 import { findFalseRestingSums } from '../../db/resting.ts'
 import { findFalseWalletSums } from '../../db/wallet_sums.ts'
@@ -28,6 +31,7 @@ import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts'
 import { auditHouseEntries } from './audit_house_entries.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
 import { isOnWrongSide } from './audit_sides.ts'
+import { auditWords } from './audit_words.ts'
 import { type ComparedChain, compareChain } from './compare.ts'
 
 export type Balance = { readonly asset: string; readonly account: LedgerAccount; readonly units: bigint }
@@ -47,6 +51,7 @@ export function auditBooks(db: Database): Promise<BooksAudit> {
       ...balances.flatMap(checkSide),
       ...(await auditSums(tx)),
       ...(await auditHouse(tx)),
+      ...(await auditSaid(tx)),
       ...(await readFalseCosts(tx)).map(describeCost),
     ]
     let orderCount = 0
@@ -94,12 +99,41 @@ async function auditSums(tx: Sql): Promise<Problem[]> {
   ]
 }
 
+const listed = assets.map(({ id }) => id)
+
+/** What operators have said against the audit log, the entries that book it, and what became of it. */
+async function auditSaid(tx: Sql): Promise<Problem[]> {
+  const words = await readFalseWords(tx, listed)
+  const lost = await readLostClosings(tx)
+  const rows = [
+    ...(await readAuditAct(tx, 'unclaimed_closed')),
+    ...(await readAuditAct(tx, 'deposit_written_off')),
+  ]
+  return [
+    ...auditWords(await readAllWords(tx), rows),
+    ...words.map(({ entryKey, said, booked }) =>
+      problem(
+        entryKey,
+        'journal',
+        `an operator has said ${said ?? 'nothing'}, and booked is ${booked ?? 'nothing'}`,
+      ),
+    ),
+    ...lost.map(({ about, asset, units }) =>
+      problem(
+        about,
+        'missing',
+        `it was closed with ${show(asset, units)}, which is not confirmed on its chain any more`,
+      ),
+    ),
+  ]
+}
+
 const OUTFLOWS_A_STEP = 10_000
 
 async function auditHouse(tx: Sql): Promise<Problem[]> {
   const deposits = await readAuditedHouseDeposits(tx)
   const shared = await readSharedDeposits(tx)
-  const balances = await readFalseHouseBalances(tx)
+  const balances = await readFalseHouseBalances(tx, listed)
   return [
     ...balances.map(({ asset, account, units, deposits }) => {
       const [is, should] = [show(asset, units), show(asset, deposits)]

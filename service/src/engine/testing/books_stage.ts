@@ -116,7 +116,7 @@ const EMPTIED = [
   ...['account_nonces', 'house_deposits', 'unswept_addresses', 'rate_locks', 'retry_slots', 'leases'],
   ...['chain_heads', 'chain_blocks', 'reserves', 'reconciliations', 'reconciliation_turns', 'opened_assets'],
   ...['resting_balances', 'resting_sums', 'wallet_movements', 'wallet_sums', 'keystore_differences'],
-  'verdicts',
+  ...['verdicts', 'operator_words'],
   ...['webhook_lines', 'webhook_deliveries', 'webhook_attempts'],
 ]
 

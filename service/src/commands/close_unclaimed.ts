@@ -1,0 +1,33 @@
+import type { Command } from 'commander'
+import { CommandRefused } from '../command_refused.ts'
+import { show } from '../engine/books/audit_order.ts'
+import { closeUnclaimed } from '../engine/books/close_unclaimed.ts'
+import type { Said } from '../engine/books/operator_word.ts'
+import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { readReason } from './read_reason.ts'
+import { toJson } from './table.ts'
+
+export function registerCloseUnclaimed(order: Command, world: OrderCommandWorld): void {
+  order
+    .command('close-unclaimed')
+    .argument('<deposit>', 'its key, as `order unclaimed` has it under DEPOSIT')
+    .requiredOption('--because <why>', 'goes into the audit log, such as "given back to its sender, tx 0x…"')
+    .option('--json', 'machine-readable output')
+    .description('book unclaimed money as capital, once it is given back or known to be ours')
+    .action((deposit: string, { because, json }: Json & { because: string }) =>
+      withDatabase(world, async (_, place) => {
+        const said = await closeUnclaimed(place, deposit, readReason(because))
+        if (!said.ok) throw new CommandRefused(said.rejection.message)
+        world.print(json ? toJson(said.value) : describe(said.value))
+      }),
+    )
+}
+
+function describe({ about, asset, units, entryKey, auditChain }: Said): string {
+  const [done, size] = units < 0n ? ['no longer closed: it is gone', -units] : ['closed', units]
+  const booked =
+    entryKey === null
+      ? `${show(asset, size)}, which the books do not have.`
+      : `${show(asset, size)} ${units < 0n ? 'are taken off capital again' : 'are capital'}, as ${entryKey}.`
+  return `${about} is ${done}. ${booked}\nIt is in the audit log: cambist audit show ${auditChain}`
+}
