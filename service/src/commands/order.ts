@@ -6,10 +6,11 @@ import { registerList } from './list_orders.ts'
 import type { OrderCommandWorld } from './order_world.ts'
 import { registerShow } from './show_order.ts'
 import { registerUnclaimed } from './unclaimed.ts'
+import { registerWriteOff } from './write_off.ts'
 
 /**
- * Registers what is below `order`. `show`, `find`, `list` and `unclaimed` look and change nothing; `judge` writes down and
- * `close-unclaimed` books an operator's word.
+ * Registers what is below `order`. `show`, `find`, `list` and `unclaimed` look and change nothing; `judge` writes down, and
+ * `close-unclaimed` and `write-off` book, an operator's word.
  */
 export function registerOrderCommands(order: Command, world: OrderCommandWorld): void {
   order.description('orders, for the operator')
@@ -19,4 +20,5 @@ export function registerOrderCommands(order: Command, world: OrderCommandWorld):
   registerUnclaimed(order, world)
   registerJudge(order, world)
   registerCloseUnclaimed(order, world)
+  registerWriteOff(order, world)
 }

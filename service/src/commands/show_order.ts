@@ -40,7 +40,8 @@ function withoutUrl({ terms: { callbackUrl, ...terms }, ...order }: Order) {
   return { ...order, terms: { ...terms, callbackHost: callbackUrl === null ? null : hostOf(callbackUrl) } }
 }
 
-async function resolveOrderId(db: Database, id: string): Promise<OrderId> {
+/** The id of an order that is named by it or by its last 8 digits; refuses by throwing. */
+export async function resolveOrderId(db: Database, id: string): Promise<OrderId> {
   if (isOrderId(id)) return id
   if (!/^\d{8}$/.test(id)) throw new CommandRefused(`${id} is neither an order id nor its last 8 digits.`)
   const found = await findByShortId(db, id)

@@ -24,6 +24,8 @@ export type AuditedOrder = {
     readonly fee: bigint
   } | null
   readonly refund: { readonly units: bigint; readonly charged: bigint } | null
+  /** What an operator has written off of what is missing of its deposits. */
+  readonly writtenOff: bigint
   readonly payoutId: PayoutId | null
   readonly payoutTxHash: string | null
   readonly deposits: readonly AuditedDeposit[]
@@ -83,8 +85,11 @@ export type AuditedOutflow = {
 export async function readAuditedOrders(tx: Sql, bucket: number): Promise<AuditedOrder[]> {
   const orders = await tx.query<AuditedRow>(
     `SELECT order_id, status, sequence, from_asset, to_asset, settled_received, settled_paid, settled_fee,
-       settled_network_fee, refund_units, refund_network_fee, payout_id, payout_tx_hash
-     FROM orders WHERE bucket = $1 ORDER BY order_id`,
+       settled_network_fee, refund_units, refund_network_fee, payout_id, payout_tx_hash,
+       coalesce(w.units, 0)::numeric(78,0) AS written_off
+     FROM orders LEFT JOIN (
+       SELECT owner, sum(units) AS units FROM operator_words WHERE act = 'written_off' GROUP BY owner) AS w ON w.owner = order_id
+     WHERE bucket = $1 ORDER BY order_id`,
     [bucket],
   )
   const deposits = groupBy(await readDeposits(tx, bucket), ({ orderId }) => orderId)
@@ -108,6 +113,7 @@ export async function readAuditedOrders(tx: Sql, bucket: number): Promise<Audite
           },
     refund:
       row.refund_units === null ? null : { units: row.refund_units, charged: row.refund_network_fee ?? 0n },
+    writtenOff: row.written_off,
     payoutId: row.payout_id,
     payoutTxHash: row.payout_tx_hash,
     deposits: deposits.get(row.order_id) ?? [],
@@ -132,7 +138,7 @@ type AuditedRow = Pick<
   | 'refund_network_fee'
   | 'payout_id'
   | 'payout_tx_hash'
->
+> & { readonly written_off: bigint }
 
 function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
   const groups = new Map<string, Item[]>()

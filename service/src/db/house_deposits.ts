@@ -151,12 +151,13 @@ export type Unclaimed = {
   readonly was_closed: boolean
 }
 
-/** Of an order that has ended: whether it was paid or refunded for more than its confirmed deposits come to. */
+/** Of an order that has ended: whether it was paid or refunded for more than its confirmed deposits and what was written off come to. */
 const IS_PAID_FOR_MORE = `
   CASE status WHEN 'DONE' THEN settled_received WHEN 'REFUNDED' THEN refund_units + refund_network_fee ELSE 0 END >
     (SELECT coalesce(sum(counted.units), 0) FROM deposits AS counted
      WHERE (counted.bucket, counted.order_id) = (orders.bucket, orders.order_id)
-       AND counted.role = 'counted' AND counted.state = 'confirmed')`
+       AND counted.role = 'counted' AND counted.state = 'confirmed') +
+    (SELECT coalesce(sum(w.units), 0) FROM operator_words AS w WHERE w.act = 'written_off' AND w.owner = orders.order_id)`
 
 const isOfHouse = "found.kind IN ('stray', 'unlisted')"
 const CLOSINGS = closingsOf(

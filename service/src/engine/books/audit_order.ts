@@ -122,11 +122,17 @@ export function checkDeposit(deposit: {
 }
 
 /** What waits to be mined again may come back by itself, and is silent; what vanished, or came back as something else, does not. */
-function checkMissing({ status, from, settlement, refund, deposits }: AuditedOrder): string[] {
+function checkMissing({ status, from, settlement, refund, deposits, writtenOff }: AuditedOrder): string[] {
   if (status !== 'DONE' && status !== 'REFUNDED') return []
   const used = settlement?.received ?? (refund === null ? 0n : refund.units + refund.charged)
-  const missing =
-    used - sumOf(deposits.filter(({ role, state }) => role === 'counted' && state !== 'vanished'))
+  const counted = deposits.filter(({ role }) => role === 'counted')
+  const unconfirmed = used - sumOf(counted.filter(({ state }) => state === 'confirmed'))
+  // More than was ever missing may be there as well: the side of its account tells of that.
+  if (writtenOff > 0n && writtenOff > unconfirmed) {
+    const [is, should] = [show(from, writtenOff), show(from, unconfirmed)]
+    return [`it is ${status}, and ${is} of it is written off, while ${should} is missing`]
+  }
+  const missing = used - sumOf(counted.filter(({ state }) => state !== 'vanished')) - writtenOff
   if (missing <= 0n) return []
   return [`it is ${status}, and of what came for it ${show(from, missing)} has left its chain`]
 }

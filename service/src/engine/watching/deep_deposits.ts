@@ -1,6 +1,7 @@
 import { findDeepDeposits } from '../../db/deposits.ts'
 import { noteUnswept } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
+import { takeBackWriteOff } from '../books/write_off.ts'
 import type { Look } from './look.ts'
 import { type News, tellOrderByOrder } from './tell_orders.ts'
 
@@ -14,7 +15,10 @@ export async function confirmDeposits(look: Look, counted: number): Promise<void
       orderId,
       what: `${key}:confirmed:${blockHash}`,
       fact: { kind: 'DepositConfirmed', key },
-      alongside: (tx, { terms }) => noteUnswept(tx, chain.id, terms.depositAddress, world.clock.nowMs()),
+      alongside: async (tx, order) => {
+        await takeBackWriteOff(tx, world.clock, order)
+        await noteUnswept(tx, chain.id, order.terms.depositAddress, world.clock.nowMs())
+      },
     }
   })
   await tellOrderByOrder(look, news)
