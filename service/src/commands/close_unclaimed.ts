@@ -3,6 +3,7 @@ import { CommandRefused } from '../command_refused.ts'
 import { show } from '../engine/books/audit_order.ts'
 import { closeUnclaimed } from '../engine/books/close_unclaimed.ts'
 import type { Said } from '../engine/books/operator_word.ts'
+import { operatorHere } from './operator_here.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
 import { readReason } from './read_reason.ts'
 import { toJson } from './table.ts'
@@ -11,12 +12,17 @@ export function registerCloseUnclaimed(order: Command, world: OrderCommandWorld)
   order
     .command('close-unclaimed')
     .argument('<deposit>', 'its key, as `order unclaimed` has it under DEPOSIT')
-    .requiredOption('--because <why>', 'goes into the audit log, such as "given back to its sender, tx 0x…"')
+    .requiredOption(
+      '--because <why>',
+      'goes into the audit log, such as "to be given back to its sender, 0x…"',
+    )
     .option('--json', 'machine-readable output')
-    .description('book unclaimed money as capital, once it is given back or known to be ours')
+    .description(
+      'book unclaimed money as capital: before it is given back, so that it is once, or because it is ours',
+    )
     .action((deposit: string, { because, json }: Json & { because: string }) =>
       withDatabase(world, async (_, place) => {
-        const said = await closeUnclaimed(place, deposit, readReason(because))
+        const said = await closeUnclaimed({ ...place, by: operatorHere() }, deposit, readReason(because))
         if (!said.ok) throw new CommandRefused(said.rejection.message)
         world.print(json ? toJson(said.value) : describe(said.value))
       }),

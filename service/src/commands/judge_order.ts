@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import { type Judged, judgeOutflow, verdictText } from '../engine/payouts/judge.ts'
+import { operatorHere } from './operator_here.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
 import { readReason } from './read_reason.ts'
 import { toJson } from './table.ts'
@@ -27,19 +28,27 @@ async function judge(world: OrderCommandWorld, payoutId: string, options: Option
   if (paid === notPaid) throw new CommandRefused('Say either --paid or --not-paid.')
   const word = { payoutId: payoutId.trim(), isPaid: paid, because: readReason(options.because) }
   await withDatabase(world, async (_, place) => {
-    const judged = await judgeOutflow(place, word)
+    const judged = await judgeOutflow({ ...place, by: operatorHere() }, word)
     if (!judged.ok) throw new CommandRefused(judged.rejection.message)
     world.print(options.json ? toJson(judged.value) : describe(judged.value))
   })
 }
 
-function describe({ payoutId, isPaid, txHash, moved, auditChain }: Judged): string {
+function describe(judged: Judged): string {
+  const { payoutId, isPaid, txHash, moved, auditChain } = judged
   return [
     `${payoutId} is judged ${verdictText(isPaid)} by ${txHash}: ${moved}.`,
-    isPaid
-      ? 'An engine ends its order with the next look, within a minute.'
-      : 'An engine asks its customer with the next look, within a minute.',
+    whatFollows(judged),
     'Where `cambist ledger audit` then names a difference, book it: cambist ledger book',
     `It is in the audit log: cambist audit show ${auditChain}`,
   ].join('\n')
+}
+
+function whatFollows({ isPaid, isOrderEnded }: Judged): string {
+  if (isOrderEnded) {
+    const told = 'Its order has ended and stays as it is'
+    return isPaid ? `${told}.` : `${told}. Its payee is still owed the payment: pay it by hand.`
+  }
+  const next = isPaid ? 'ends its order' : 'asks its customer'
+  return `An engine ${next} with the next look, within a minute.`
 }

@@ -3,6 +3,7 @@ import { CommandRefused } from '../command_refused.ts'
 import { show } from '../engine/books/audit_order.ts'
 import type { Said } from '../engine/books/operator_word.ts'
 import { writeOff } from '../engine/books/write_off.ts'
+import { operatorHere } from './operator_here.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
 import { readReason } from './read_reason.ts'
 import { resolveOrderId } from './show_order.ts'
@@ -18,7 +19,7 @@ export function registerWriteOff(order: Command, world: OrderCommandWorld): void
     .action((id: string, { because, json }: Json & { because: string }) =>
       withDatabase(world, async (db, place) => {
         const reason = readReason(because)
-        const said = await writeOff(place, await resolveOrderId(db, id), reason)
+        const said = await writeOff({ ...place, by: operatorHere() }, await resolveOrderId(db, id), reason)
         if (!said.ok) throw new CommandRefused(said.rejection.message)
         world.print(json ? toJson(said.value) : describe(said.value))
       }),

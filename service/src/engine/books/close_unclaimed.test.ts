@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
@@ -135,11 +136,12 @@ test('what an order could not use is closed once: it is capital, leaves the list
   const [row, ...others] = await readAuditBackwards(stage.db, houseChain('BTC:BTC'), 9, 9)
   expect(others).toEqual([])
   expect(row).toMatchObject({ act: 'unclaimed_closed', actor: 'operator', subject: key })
-  expect(JSON.parse(row?.detail ?? '')).toEqual({
+  expect(JSON.parse(row?.detail ?? '')).toMatchObject({
     asset: 'BTC:BTC',
     amount: '0.005',
     because: 'given back, tx 0x4f',
     entry: `operator:closed_unclaimed:${id}:${key}:1`,
+    os_host: hostname(),
   })
   expect((await verifyAudit(stage.db, [])).problems).toEqual([])
 })

@@ -11,7 +11,7 @@ import { type Said, sayWord, type WordPlace, whenAndWhy } from './operator_word.
  * and has left its chain since is turned round by the same word. Refuses what the list says may not be given back.
  */
 export function closeUnclaimed(
-  { db, clock }: WordPlace,
+  { db, ...place }: WordPlace,
   depositKey: string,
   because: string,
 ): Promise<Outcome<Said>> {
@@ -21,7 +21,7 @@ export function closeUnclaimed(
     await lockWords(tx, 'closed_unclaimed', depositKey)
     await lockDeposit(tx, chain, depositKey)
     const judged = await judge(tx, chain, depositKey)
-    return judged.ok ? accept(await sayWord(tx, clock, { ...judged.value, because })) : judged
+    return judged.ok ? accept(await sayWord(tx, place, { ...judged.value, because })) : judged
   })
 }
 

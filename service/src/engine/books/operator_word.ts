@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts'
-import { appendAudit, houseChain, operator } from '../../db/audit_log.ts'
+import { appendAudit, type By, houseChain } from '../../db/audit_log.ts'
 import { postForHouse } from '../../db/books.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { insertWord, type OperatorWord, type WordAct, wordEntryKey } from '../../db/operator_words.ts'
@@ -7,7 +7,7 @@ import { isAssetId } from '../../domain/catalog/assets.ts'
 import { orphanWrittenOff, type Posting, reversed, unclaimedClosed } from '../../domain/ledger/postings.ts'
 import { type Amount, amountOf, exactAmount } from '../../domain/money/amount.ts'
 
-export type WordPlace = { readonly db: Database; readonly clock: Clock }
+export type WordPlace = { readonly db: Database; readonly clock: Clock; readonly by: By }
 
 /** What a word came to. */
 export type Said = Pick<OperatorWord, 'act' | 'about' | 'asset' | 'units'> & {
@@ -42,7 +42,11 @@ export async function bookWord(
 }
 
 /** The same for what somebody said at the command line: the audit log has it as well. */
-export async function sayWord(tx: Sql, clock: Clock, word: Omit<OperatorWord, 'at_ms'>): Promise<Said> {
+export async function sayWord(
+  tx: Sql,
+  { clock, by }: Omit<WordPlace, 'db'>,
+  word: Omit<OperatorWord, 'at_ms'>,
+): Promise<Said> {
   const { act, about, asset, units, because } = word
   const entryKey = await bookWord(tx, clock, word)
   const auditChain = houseChain(asset)
@@ -50,7 +54,7 @@ export async function sayWord(tx: Sql, clock: Clock, word: Omit<OperatorWord, 'a
     chain: auditChain,
     atMs: clock.wallMs(),
     act: act === 'written_off' ? 'deposit_written_off' : 'unclaimed_closed',
-    by: operator,
+    by,
     subject: about,
     detail: { asset, amount: amountTold(asset, units), because, entry: wordEntryKey(word) },
   })

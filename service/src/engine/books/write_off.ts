@@ -12,7 +12,7 @@ import { bookWord, type Said, sayWord, type WordPlace, whenAndWhy } from './oper
  * (docs/decisions/0049). Refuses as long as a deposit may come back by itself.
  */
 export function writeOff(
-  { db, clock }: WordPlace,
+  { db, ...place }: WordPlace,
   orderId: OrderId,
   because: string,
 ): Promise<Outcome<Said>> {
@@ -40,7 +40,7 @@ export function writeOff(
       return refuse({ code: 'written_off', message: `${orderId} was written off ${whenAndWhy(last)}` })
     }
     const about = { owner: orderId, about: orderId, number, asset: order.terms.from }
-    return accept(await sayWord(tx, clock, { act: 'written_off', ...about, units, because }))
+    return accept(await sayWord(tx, place, { act: 'written_off', ...about, units, because }))
   })
 }
 

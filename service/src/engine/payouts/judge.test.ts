@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
@@ -184,7 +185,8 @@ test.each(TOKENS)('judged paid, a payout of %s ends as one that succeeded', asyn
   const chain = /cambist audit show (house_.)/.exec(printed)?.[1] ?? ''
   const [row] = await readAuditBackwards(stage.db, chain, 1_000, 10)
   expect(row).toMatchObject({ act: 'payout_judged', actor: 'operator', subject: sent.payoutId })
-  expect(JSON.parse(row?.detail ?? '')).toEqual({
+  expect(JSON.parse(row?.detail ?? '')).toMatchObject({
+    os_host: hostname(),
     verdict: 'paid',
     because: 'the rest was sent by hand',
     tx_hash: sent.txHash,
@@ -384,7 +386,9 @@ test('judged paid, it is final again by the same word when its block is lost, an
     state: 'orphaned',
     trouble: expect.stringContaining('it moved nothing'),
   })
-  expect(await judge(sent.payoutId, '--not-paid', ...BECAUSE)).toContain('is judged not paid')
+  expect(await judge(sent.payoutId, '--not-paid', ...BECAUSE)).toMatch(
+    /is judged not paid .*\nIts order has ended and stays as it is\. Its payee is still owed the payment: pay it by hand\.\n/,
+  )
   await work(sent, 'it moved nothing')
   expect(await outflow(sent)).toMatchObject({ state: 'failed' })
   expect(await stateOf(sent), 'its client was told so').toMatchObject({ status: 'DONE' })

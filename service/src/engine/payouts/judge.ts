@@ -1,20 +1,22 @@
 import type { TxStatus } from '../../chains/chain.ts'
 import type { Clock } from '../../clock.ts'
-import { appendAudit, houseChain, operator } from '../../db/audit_log.ts'
+import { appendAudit, type By, houseChain } from '../../db/audit_log.ts'
 import type { Database, Sql } from '../../db/database.ts'
-import { ended, findOutflow, type OtherMove } from '../../db/outflows.ts'
+import { type ClaimedOutflow, ended, findOutflow, type OtherMove } from '../../db/outflows.ts'
 import { findVerdict, insertVerdict, lockUnjudged, makeOutflowDue } from '../../db/verdicts.ts'
 import { isOrderId, readPayoutId } from '../../domain/orders/identifiers.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { type PayoutId, paysSomebody } from '../../domain/payouts/intent.ts'
 
-export type JudgePlace = { readonly db: Database; readonly clock: Pick<Clock, 'wallMs'> }
+export type JudgePlace = { readonly db: Database; readonly clock: Pick<Clock, 'wallMs'>; readonly by: By }
 
 /** An operator's word: whether what a payout's token moved instead has paid, and why it counts as that. */
 export type Judgement = { readonly payoutId: PayoutId; readonly isPaid: boolean; readonly because: string }
 
 export type Judged = Judgement &
   OtherMove & {
+    /** It was final before and its order has ended: nobody is asked any more. */
+    readonly isOrderEnded: boolean
     /** Where the audit log has it. */
     readonly auditChain: string
   }
@@ -25,12 +27,12 @@ type InBlock = TxStatus & { readonly where: 'block' }
  * Writes down an operator's word about a payout whose token moved in another way than it was to (docs/decisions/0050), which the engine
  * goes by at its next look. Refuses one about anything else, and a second one about the same move.
  */
-export async function judgeOutflow({ db, clock }: JudgePlace, word: Judgement): Promise<Outcome<Judged>> {
+export async function judgeOutflow({ db, clock, by }: JudgePlace, word: Judgement): Promise<Outcome<Judged>> {
   const { payoutId, isPaid, because } = word
   return db.transaction(async (tx) => {
     const move = isName(payoutId) ? await lockUnjudged(tx, payoutId) : null
-    const refusal = await findRefusal(tx, payoutId, move)
-    if (refusal !== null) return refuse(refusal)
+    const outflow = await findLive(tx, payoutId)
+    if (!outflow.ok) return outflow
     if (move === null) return refuse(nothingToJudge(payoutId))
     const before = await findVerdict(tx, payoutId, move)
     if (before !== null) return refuse(judgedBefore(payoutId, move, before))
@@ -41,11 +43,11 @@ export async function judgeOutflow({ db, clock }: JudgePlace, word: Judgement): 
       chain: auditChain,
       atMs: clock.wallMs(),
       act: 'payout_judged',
-      by: operator,
+      by,
       subject: payoutId,
       detail: { verdict: verdictText(isPaid), because, tx_hash: move.txHash, moved: move.moved },
     })
-    return accept({ ...word, ...move, auditChain })
+    return accept({ ...word, ...move, isOrderEnded: outflow.value.state === 'orphaned', auditChain })
   })
 }
 
@@ -54,19 +56,20 @@ function isName(text: string): boolean {
   return !text.startsWith('CB') || isOrderId(readPayoutId(text).orderId)
 }
 
-async function findRefusal(tx: Sql, payoutId: PayoutId, move: OtherMove | null) {
+async function findLive(tx: Sql, payoutId: PayoutId): Promise<Outcome<ClaimedOutflow>> {
   const outflow = isName(payoutId) ? await findOutflow(tx, payoutId) : null
   if (outflow === null) {
     const message = `There is no outflow ${payoutId}; \`cambist order list --trouble\` names those that wait for you, under OUTFLOW.`
-    return { code: 'unknown', message }
+    return refuse({ code: 'unknown', message })
   }
   if (!paysSomebody(outflow)) {
-    return { code: 'pays_nobody', message: `${payoutId} is a ${outflow.kind}: it pays nobody.` }
+    return refuse({ code: 'pays_nobody', message: `${payoutId} is a ${outflow.kind}: it pays nobody.` })
   }
   if (ended.includes(outflow.state)) {
-    return { code: 'ended', message: `${payoutId} has ended (${outflow.state}): there is nothing to judge.` }
+    const message = `${payoutId} has ended (${outflow.state}): there is nothing to judge.`
+    return refuse({ code: 'ended', message })
   }
-  return move === null ? nothingToJudge(payoutId) : null
+  return accept(outflow)
 }
 
 function nothingToJudge(payoutId: PayoutId) {
