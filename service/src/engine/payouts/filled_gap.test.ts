@@ -156,8 +156,11 @@ test('a filler that loses its block as well, and that a node does not know then,
   expect(await stage.db.query('SELECT 1 FROM outflows WHERE is_block_lost')).toEqual([])
 })
 
-test('the payout is mined when its filler has lost its block: it is owed no more', async () => {
-  const world = signingWorld()
+/**
+ * The payout was given up and is owed, its filler has lost its block, and the payout is in one, deep. The chain says of it that this was
+ * moved; null: what it was to move.
+ */
+async function minePayoutOfLostFiller(world: SigningWorld, moved: string | null): Promise<void> {
   await orphanPayout(world)
   await fillNonce(world)
   await work(world, (await buryFiller(113))())
@@ -165,21 +168,55 @@ test('the payout is mined when its filler has lost its block: it is owed no more
   expect(owed.map(({ message }) => message)).toContainEqual(expect.stringContaining('is not confirmed'))
   const lost = { height: 113, hash: (await stage.chain('ETH').blockHash(113)) ?? '' }
   await orphanOutflows(world, 'ETH', { kind: 'named', blocks: [lost] }, 2, nobodyElse)
+  stage.chain('ETH').move(113, 'ETH:ETH', RESERVE, COST)
+  await buryPayout()
+  stage.advance(60_000)
+  await work(world, refusingChain(moved))
+}
+
+/** The first nonce is the payout's, in this block. */
+async function buryPayout(height = 114): Promise<void> {
   const eth = stage.chain('ETH')
-  eth.move(113, 'ETH:ETH', RESERVE, COST)
   const [payout] = await stage.db.query<{ id: string }>(
     "SELECT order_id AS id FROM outflows WHERE kind = 'payout'",
   )
-  eth.mined(`tx-${payout?.id}:1-1`, 114, COST)
-  eth.move(114, 'ETH:ETH', RESERVE, -(10n ** 18n) - COST)
-  await lookAt(stage, 'ETH', 126)
-  stage.advance(60_000)
-  await work(world, payingChain(stage, { minedNonce: async () => 1, broadcast: async () => 'refused' }))
+  eth.mined(`tx-${payout?.id}:1-1`, height, COST)
+  eth.move(height, 'ETH:ETH', RESERVE, -(10n ** 18n) - COST)
+  await lookAt(stage, 'ETH', height + 12)
+}
+
+/** It has what is mined on paper, and takes nothing more with the first nonce. */
+function refusingChain(moved: string | null = null): Chain {
+  return payingChain(stage, {
+    minedNonce: async () => 1,
+    broadcast: async () => 'refused',
+    lookup: async (txHash) => {
+      const status = await stage.chain('ETH').lookup(txHash)
+      return status.where === 'block' && moved !== null ? { ...status, movedOtherwise: moved } : status
+    },
+  })
+}
+
+test('the payout is mined when its filler has lost its block: it is owed no more', async () => {
+  await minePayoutOfLostFiller(signingWorld(), null)
   expect(await statesOf()).toEqual({ payout: 'confirmed', filler: 'failed' })
   expect((await auditBooks(stage.db)).problems).toEqual([])
-  expect((await auditChain(stage.db, eth, stage.world.clock)).problems).toEqual([])
+  expect((await auditChain(stage.db, stage.chain('ETH'), stage.world.clock)).problems).toEqual([])
   expect(stage.logged.at(-1)).toMatchObject({
     level: 'info',
     message: 'an outflow that had lost its block is final again',
+  })
+})
+
+test('the payout is mined when its filler has lost its block, and moved otherwise: it stays owed', async () => {
+  await minePayoutOfLostFiller(signingWorld(), 'it was to move 100 units and moved 99')
+  expect(await statesOf()).toEqual({ payout: 'failed', filler: 'failed' })
+  const { problems, balances } = await auditBooks(stage.db)
+  expect(problems.map(({ message }) => message)).toContainEqual(expect.stringContaining('is not confirmed'))
+  expect(balances.find(({ account }) => account === 'orphaned_payouts')?.units).toBe(-(10n ** 18n))
+  expect(stage.logged.at(-1)).toMatchObject({
+    level: 'error',
+    message:
+      'an outflow that is owed was mined after all and moved something else: it stays owed, and may have been paid',
   })
 })

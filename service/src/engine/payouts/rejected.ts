@@ -1,11 +1,10 @@
-import type { Chain } from '../../chains/chain.ts'
+import type { Chain, TxStatus } from '../../chains/chain.ts'
 import { attemptsOf } from '../../db/attempts.ts'
 import { postForHouse } from '../../db/books.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { findOrder } from '../../db/orders.ts'
 import {
   type ClaimedOutflow,
-  type Ended,
   endOutflow,
   failOrphaned,
   findRejected,
@@ -43,30 +42,37 @@ export async function followRejected(
     const waits = await waitUntilDeep(chain, status.block)
     if (waits !== null) return waits
     const judged = await statusAsJudged(world.db, rejected.payoutId, tx.txHash, status)
-    await endRejected(world, filler, rejected, { txHash: tx.txHash, intent }, judged ?? status)
+    await endRejected(world, filler, rejected, { txHash: tx.txHash, intent, status, judged })
     return { kind: 'done' }
   }
   return null
 }
 
-type Mined = { readonly txHash: string; readonly intent: Intent }
+type InBlock = TxStatus & { readonly where: 'block' }
+
+/** `judged`: null where its token moved otherwise than it was to, and nobody has said what that counts as. */
+type Mined = {
+  readonly txHash: string
+  readonly intent: Intent
+  readonly status: InBlock
+  readonly judged: InBlock | null
+}
 
 /**
  * Should it have paid this time, its order may have been paid otherwise meanwhile: nothing is booked of that, so that books and chain differ
  * by it until a person has looked. Unless its order was told that it is paid, and it was owed since it had lost its block: then it has come
- * true again.
+ * true again. What moved otherwise has not, as long as nobody has said so: it has ended, and waits for no word.
  */
 async function endRejected(
   world: SigningWorld,
   filler: ClaimedOutflow,
   rejected: ClaimedOutflow,
-  { txHash, intent }: Mined,
-  { succeeded, ...ended }: { readonly succeeded: boolean } & Ended,
+  { txHash, intent, status: ended, judged }: Mined,
 ): Promise<void> {
   const { db, clock } = world
   const { payoutId, chain } = rejected
   const isOwed = await isStillOwed(world, rejected)
-  const isSettled = succeeded && isOwed
+  const isSettled = isOwed && judged?.succeeded === true
   if (isSettled) await tellAgain(world, rejected, txHash, ended)
   const isFirst = await db.transaction(async (tx) => {
     if ((await lockClaimed(tx, filler)) === null) return false
@@ -83,16 +89,24 @@ async function endRejected(
     await postForHouse(tx, key, [...paid, ...networkCostPaid(ended.cost)], clock.nowMs())
     return true
   })
-  if (isFirst) tellEnd(world, rejected, { isOwed, succeeded })
+  const { succeeded } = judged ?? ended
+  if (isFirst) tellEnd(world, rejected, { isOwed, isSettled, succeeded })
 }
+
+type End = { readonly isOwed: boolean; readonly isSettled: boolean; readonly succeeded: boolean }
 
 function tellEnd(
   { log }: SigningWorld,
   rejected: ClaimedOutflow,
-  { isOwed, succeeded }: { readonly isOwed: boolean; readonly succeeded: boolean },
+  { isOwed, isSettled, succeeded }: End,
 ): void {
   const { payoutId: payout } = rejected
-  if (isOwed && succeeded) log.info({ payout }, 'an outflow that had lost its block is final again')
+  if (isSettled) log.info({ payout }, 'an outflow that had lost its block is final again')
+  else if (succeeded && isOwed)
+    log.error(
+      { payout },
+      'an outflow that is owed was mined after all and moved something else: it stays owed, and may have been paid',
+    )
   else if (succeeded && paysSomebody(rejected))
     log.error({ payout }, 'an outflow that had failed was mined again and paid: it may have been paid twice')
   else log.info({ payout }, 'an outflow that had failed was mined again: nobody was paid by it')
