@@ -101,7 +101,12 @@ function tellEnd(
   { isOwed, isSettled, succeeded }: End,
 ): void {
   const { payoutId: payout } = rejected
-  if (isSettled) log.info({ payout }, 'an outflow that had lost its block is final again')
+  // Somebody was told that it never can be mined and has to be paid by hand.
+  if (isSettled)
+    log.error(
+      { payout },
+      'an outflow that was given up and owed was mined after all: if it was paid by hand, it was paid twice',
+    )
   else if (succeeded && isOwed)
     log.error(
       { payout },
