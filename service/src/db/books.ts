@@ -85,6 +85,14 @@ export async function postForHouse(
   await post(tx, HOUSE_BUCKET, HOUSE, entryKey, postings, nowMs)
 }
 
+export async function isPostedForHouse(tx: Sql, entryKey: string): Promise<boolean> {
+  const rows = await tx.query(
+    'SELECT 1 AS one FROM journal WHERE bucket = $1 AND owner = $2 AND entry_key = $3 LIMIT 1',
+    [HOUSE_BUCKET, HOUSE, entryKey],
+  )
+  return rows.length > 0
+}
+
 /** What the keys of a deposit's entries end with, as a pattern: `<deposit key>:confirmed:<block>` and `<deposit key>:unmined:<block>`. */
 export const DEPOSIT_ENTRY = ':(confirmed|unmined):[^:]+$'
 

@@ -1,6 +1,6 @@
 import type { Chain } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
-import { postForHouse } from '../../db/books.ts'
+import { isPostedForHouse, postForHouse } from '../../db/books.ts'
 import type { Sql } from '../../db/database.ts'
 import {
   type ClaimedOutflow,
@@ -19,7 +19,7 @@ import type { Intent } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { failSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
-import { giveUpOrphan } from './orphan.ts'
+import { foundAgainKey, giveUpOrphan } from './orphan.ts'
 import { planFiller } from './plan_filler.ts'
 import { findFilled, settleCoins, takeBackCoins } from './take_back.ts'
 
@@ -69,7 +69,10 @@ export async function endFilledGap(
   await world.db.transaction(async (tx) => {
     const isFirst = await endOutflow(tx, filler.payoutId, ['signed', 'broadcast'], 'confirmed', ended)
     if (!isFirst) return
-    await postForHouse(tx, `${filler.payoutId}:confirmed`, networkCostPaid(ended.cost), nowMs)
+    // It was final before where it ended since, for what it stands in for, and went on when that lost its block.
+    const first = `${filler.payoutId}:confirmed`
+    const key = (await isPostedForHouse(tx, first)) ? await foundAgainKey(tx, filler, ended) : first
+    await postForHouse(tx, key, networkCostPaid(ended.cost), nowMs)
     await settleCoins(tx, filler, mined)
     await forgetRejected(tx, filler)
   })

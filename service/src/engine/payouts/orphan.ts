@@ -100,10 +100,8 @@ export async function endAgain(
     if (outflow.kind === 'sweep') await leaveUnswept(tx, chain, payoutId, clock.nowMs())
     if (outflow.kind === 'filler') await forgetRejected(tx, outflow)
     await settleCoins(tx, outflow, intent)
-    const head = await readHead(tx, chain)
-    assert(head !== null, 'a chain that pays is watched')
     const paid = succeeded ? reversed(owedAgain(outflow)) : []
-    const key = `${payoutId}:block_found:${ended.block.hash}@${head.reorganisations}`
+    const key = await foundAgainKey(tx, outflow, ended)
     await postForHouse(tx, key, [...paid, ...networkCostPaid(ended.cost)], clock.nowMs())
     return true
   })
@@ -111,6 +109,17 @@ export async function endAgain(
   if (succeeded) log.info({ payout: payoutId }, 'an outflow that had lost its block is final again')
   else
     log.error({ payout: payoutId }, 'an outflow that was final was mined again and failed: it is still owed')
+}
+
+/** The key of the entry that books what it costs in this block, each time that it is in one once more. */
+export async function foundAgainKey(
+  tx: Sql,
+  { payoutId, chain }: ClaimedOutflow,
+  { block }: Ended,
+): Promise<string> {
+  const head = await readHead(tx, chain)
+  assert(head !== null, 'a chain that pays is watched')
+  return `${payoutId}:block_found:${block.hash}@${head.reorganisations}`
 }
 
 /** Its order tells the transaction that it was paid by this time. */

@@ -240,6 +240,18 @@ test.each([
       { kind: 'payout', state: 'failed', lost: true },
       { kind: 'filler', state: 'signed', lost: false },
     ])
+
+    stage.chain('ETH').move(125, 'ETH:ETH', RESERVE, paid + COST)
+    stage.chain('ETH').mined(txHash, NOWHERE, COST)
+    mine(fillerTx, 137, 0n)
+    stage.chain('ETH').mined(fillerTx, 137, COST)
+    await lookAt(stage, 'ETH', 148)
+    await work(chainSaying(nothingElse))
+    expect(await states(), 'its filler is final once more').toEqual([
+      { kind: 'payout', state: 'failed', lost: false },
+      { kind: 'filler', state: 'confirmed', lost: false },
+    ])
+    expect(await differences()).toEqual([])
   },
 )
 

@@ -1,7 +1,6 @@
 import type { Chain, TxStatus } from '../../chains/chain.ts'
 import { attemptsOf } from '../../db/attempts.ts'
 import { postForHouse } from '../../db/books.ts'
-import { readHead } from '../../db/chain_heads.ts'
 import { findOrder } from '../../db/orders.ts'
 import {
   type ClaimedOutflow,
@@ -12,13 +11,12 @@ import {
   setOutflowState,
   unbooked,
 } from '../../db/outflows.ts'
-import { assert } from '../../domain/assert.ts'
 import { networkCostPaid, reversed } from '../../domain/ledger/postings.ts'
 import { type Intent, paysSomebody } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 import { waitUntilDeep } from './follow.ts'
 import { statusAsJudged } from './judge.ts'
-import { owedAgain, tellAgain } from './orphan.ts'
+import { foundAgainKey, owedAgain, tellAgain } from './orphan.ts'
 import type { Progress } from './progress.ts'
 import { settleCoins } from './take_back.ts'
 
@@ -70,7 +68,7 @@ async function endRejected(
   { txHash, intent, status: ended, judged }: Mined,
 ): Promise<void> {
   const { db, clock } = world
-  const { payoutId, chain } = rejected
+  const { payoutId } = rejected
   const isOwed = await isStillOwed(world, rejected)
   const isSettled = isOwed && judged?.succeeded === true
   if (isSettled) await tellAgain(world, rejected, txHash, ended)
@@ -82,10 +80,8 @@ async function endRejected(
     // The filler's as well, which are free as far as this one does not spend them.
     await settleCoins(tx, filler, intent)
     await settleCoins(tx, rejected, intent)
-    const head = await readHead(tx, chain)
-    assert(head !== null, 'a chain that pays is watched')
     const paid = isSettled ? reversed(owedAgain(rejected)) : []
-    const key = `${payoutId}:block_found:${ended.block.hash}@${head.reorganisations}`
+    const key = await foundAgainKey(tx, rejected, ended)
     await postForHouse(tx, key, [...paid, ...networkCostPaid(ended.cost)], clock.nowMs())
     return true
   })
