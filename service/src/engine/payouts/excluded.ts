@@ -2,7 +2,14 @@ import type { Chain } from '../../chains/chain.ts'
 import { attemptsOf } from '../../db/attempts.ts'
 import { findSpenders, releaseCoins } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
-import { type ClaimedOutflow, findOutflow, isLive, lockEnding, setOutflowState } from '../../db/outflows.ts'
+import {
+  type ClaimedOutflow,
+  findOutflow,
+  forgetRejected,
+  isLive,
+  lockEnding,
+  setOutflowState,
+} from '../../db/outflows.ts'
 import type { ChainId } from '../../domain/catalog/networks.ts'
 import { coinsOf, type Intent, type PayoutId } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
@@ -56,7 +63,12 @@ async function endBy(
 ): Promise<void> {
   const { payoutId } = outflow
   if (outflow.state === 'orphaned') return giveUpOrphan(world, outflow, end)
-  if (outflow.kind === 'filler') return world.db.transaction(end)
+  if (outflow.kind === 'filler')
+    return world.db.transaction(async (tx) => {
+      await end(tx)
+      // Both need the same coins: what it stands in for is never mined either.
+      await forgetRejected(tx, outflow)
+    })
   const fact = { kind: 'PayoutFailed', payoutId, problem: 'NETWORK_PROBLEM', cost: null } as const
   await apply(world, outflow.orderId, `${payoutId}:failed`, fact, end)
 }

@@ -210,16 +210,23 @@ test('a payout whose coin a filler has spent after all ends, whatever the chain 
   expect(orders.at(-1)).toEqual({ status: 'EMERGENCY', emergency_reasons: ['NETWORK_PROBLEM'] })
 })
 
-test('a payout that its filler had excluded is mined when the filler has lost its block: it has the coins, and is told of', async () => {
+/** A payout of coins a and b is deep in the block at 81, after the filler that had excluded it, by coin a, had lost its own. */
+async function payInsteadOfFiller() {
   const payoutId = await pay([a, b])
   const filler = await fill(payoutId)
   await attempt(filler, 1, [a])
   await bury(filler, 1, 80)
   expect(await spenders()).toEqual({ a: filler, b: null, c: null })
   await leave(80)
+  await findRejectedIn(payoutId, filler, 81)
+  return { payoutId, filler }
+}
+
+/** The payout is deep in the block at this height, which is found by its filler. */
+async function findRejectedIn(payoutId: string, filler: string, height: number): Promise<void> {
   const found: TxStatus = {
     where: 'block',
-    block: { height: 81, hash: (await stage.chain('BTC').blockHash(81)) ?? '' },
+    block: { height, hash: (await stage.chain('BTC').blockHash(height)) ?? '' },
     succeeded: true,
     cost: amountOf('BTC:BTC', 10n),
   }
@@ -229,13 +236,49 @@ test('a payout that its filler had excluded is mined when the filler has lost it
   expect(await followRejected(worldSigningNothing(stage), chain, await outflow(filler))).toEqual({
     kind: 'done',
   })
-  expect(await stage.db.query('SELECT state FROM outflows')).toEqual([
-    { state: 'failed' },
-    { state: 'failed' },
-  ])
+  expect([await stateOf(payoutId), await stateOf(filler)]).toEqual(['failed', 'failed'])
   expect(await spenders()).toEqual({ a: payoutId, b: payoutId, c: null })
   expect(stage.logged.at(-1)).toMatchObject({ level: 'error', facts: { payout: payoutId } })
+}
+
+test('a payout that its filler had excluded is mined when the filler has lost its block: it has the coins, and is told of', async () => {
+  await payInsteadOfFiller()
 })
+
+test('when that payout loses its block its filler goes on: one of the two has the coins and is booked', async () => {
+  const { payoutId, filler } = await payInsteadOfFiller()
+  for (const height of [81, 82]) {
+    await leave(height)
+    await leave(height)
+    expect([await stateOf(payoutId), await stateOf(filler)]).toEqual(['failed', 'signed'])
+    expect(await bookedOf(payoutId)).toBe(0n)
+    if (height === 81) await findRejectedIn(payoutId, filler, 82)
+  }
+  await bury(filler, 1, 83)
+  expect(await stateOf(payoutId)).toBe('failed')
+  expect(await spenders()).toEqual({ a: filler, b: null, c: null })
+  expect(await stage.db.query('SELECT 1 FROM outflows WHERE is_block_lost')).toEqual([])
+})
+
+test('when that filler can never be mined either, both have ended and nobody has the coins', async () => {
+  const { payoutId, filler } = await payInsteadOfFiller()
+  await leave(81)
+  const chain: Chain = { ...stage.chain('BTC'), areExcluded: async () => true }
+  expect(await endExcluded(worldSigningNothing(stage), chain, await outflow(filler))).toBe(true)
+  expect([await stateOf(payoutId), await stateOf(filler)]).toEqual(['failed', 'failed'])
+  expect(await spenders()).toEqual({ a: null, b: null, c: null })
+  expect(await stage.db.query('SELECT 1 FROM outflows WHERE is_block_lost')).toEqual([])
+})
+
+/** What blocks that it was found in, and lost, have cost by the books. */
+async function bookedOf(payoutId: string) {
+  const [row] = await stage.db.query<{ units: bigint }>(
+    `SELECT coalesce(sum(CASE WHEN debit = 'network_costs' THEN units ELSE -units END), 0)::numeric(78,0) AS units FROM journal
+     WHERE entry_key LIKE $1 || ':block_%' AND 'network_costs' IN (debit, credit)`,
+    [payoutId],
+  )
+  return row?.units
+}
 
 test('nor does it while the filler that has its coin has lost its block once more', async () => {
   const { payoutId, filler } = await overtake([b, c])

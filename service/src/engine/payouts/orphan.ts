@@ -12,6 +12,7 @@ import {
   loseFilled,
   loseRejected,
   orphanOutflow,
+  resumeOutflow,
 } from '../../db/outflows.ts'
 import { leaveUnswept, resumeSweep } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
@@ -23,13 +24,13 @@ import type { InstantMs } from '../../domain/time.ts'
 import { apply } from '../apply.ts'
 import type { World } from '../world.ts'
 import { planFiller } from './plan_filler.ts'
-import { settleCoins } from './take_back.ts'
+import { fillerIdOf, settleCoins } from './take_back.ts'
 
 /**
  * Outflows that were final and whose block has left the chain: until it is mined again the wallet has what they paid,
  * and it is owed. The same bytes go out again, which on an account chain all later ones wait behind. Their orders stay
  * as they are, because an order that was told to be done is not taken back. Of what had failed there only the cost is turned round, and its
- * nonce is filled. What the filler of another had excluded may be mined in its place.
+ * nonce is filled, or its coins are taken back. What the filler of another had excluded may be mined in its place.
  *
  * `branch` counts the branches that the chain has left; `guard` throws when somebody else watches the chain by now, and is
  * asked about blocks that are named whether or not there was anything in them.
@@ -71,14 +72,15 @@ function wasRejected(outflow: ClaimedOutflow): boolean {
   return outflow.state === 'failed' && paysSomebody(outflow)
 }
 
-/** All that leaves the account after it waits for its nonce. Elsewhere a network that may take a block back has none. */
-async function fillRejected(
-  tx: Sql,
-  { payoutId, chain, nonce }: ClaimedOutflow,
-  nowMs: InstantMs,
-): Promise<void> {
+/**
+ * All that leaves the account after it waits for its nonce. On Bitcoin it has a block only when it was mined in the place of its filler,
+ * which goes on: it follows what it stands in for, and takes the coins back. Elsewhere there is neither.
+ */
+async function fillRejected(tx: Sql, outflow: ClaimedOutflow, nowMs: InstantMs): Promise<void> {
+  const { payoutId, chain, nonce } = outflow
   await loseRejected(tx, payoutId)
   if (nonce !== null) await planFiller(tx, chain, nonce, nowMs)
+  else await resumeOutflow(tx, fillerIdOf(outflow), nowMs)
 }
 
 /**
