@@ -417,8 +417,23 @@ export async function loseFilled(tx: Sql, filler: Gap): Promise<void> {
 }
 
 /**
+ * For whoever ends an outflow in the same transaction because its filler is final: until the end of that is written down as well it may lose
+ * its block, of which nobody knows then. Nothing when somebody else has ended it, or it has become final.
+ */
+export async function loseToFiller(
+  tx: Sql,
+  { payoutId, state }: Pick<ClaimedOutflow, 'payoutId' | 'state'>,
+): Promise<void> {
+  const from = unbooked.filter((one) => (one === 'orphaned') === (state === 'orphaned'))
+  await tx.query(
+    `UPDATE outflows SET is_block_lost = true WHERE bucket = $1 AND payout_id = $2 AND ${IS_FROM}`,
+    [bucketOfPayout(payoutId), payoutId, from],
+  )
+}
+
+/**
  * The outflow of the reserve that had failed, and whose nonce or coins this filler has: in a block that has left the chain, or by a filler
- * that has lost its own. Null: there is none that may be mined.
+ * that has lost its own, or whose own end is not written down. Null: there is none that may be mined.
  */
 export async function findRejected(sql: Sql, filler: Gap): Promise<ClaimedOutflow | null> {
   const [row] = await sql.query<OutflowRow>(

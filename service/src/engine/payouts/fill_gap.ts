@@ -10,6 +10,7 @@ import {
   isLive,
   isNonceSpent,
   lockClaimed,
+  loseToFiller,
   setOutflowState,
   unbooked,
 } from '../../db/outflows.ts'
@@ -65,7 +66,8 @@ export async function endFilledGap(
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
   const stuck = await findFilled(world.db, filler)
-  if (isLive(stuck)) await failOutflow(world, stuck, isSure)
+  // Its filler is final: nothing is left to be asked. Should we die now it may be final no more when we look again.
+  if (isLive(stuck)) await failOutflow(world, stuck, (tx) => loseToFiller(tx, stuck))
   await world.db.transaction(async (tx) => {
     const isFirst = await endOutflow(tx, filler.payoutId, ['signed', 'broadcast'], 'confirmed', ended)
     if (!isFirst) return
@@ -77,9 +79,6 @@ export async function endFilledGap(
     await forgetRejected(tx, filler)
   })
 }
-
-/** Its filler is final: nothing is left to be asked. */
-const isSure = async () => {}
 
 /** It provably never pays: nothing of it is in a block or ever will be. `guard` throws when that is no longer sure. */
 export async function failOutflow(

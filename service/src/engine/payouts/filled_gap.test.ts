@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import type { Database } from '../../db/database.ts'
+import { findOrder } from '../../db/orders.ts'
 import { accept } from '../../domain/outcome.ts'
 import { auditBooks, auditChain } from '../books/ledger_audit.ts'
 import { type BooksStage, lookAt, minePayout, openBooksStage, RESERVE } from '../testing/books_stage.ts'
@@ -15,7 +16,8 @@ import { workPayouts } from './work.ts'
 
 /**
  * What: a payout that was final, lost its block and had its nonce filled does not make the filler look needless, which is mined: what that
- * cost is booked, whenever the engine dies and whatever a node that is behind says of it.
+ * cost is booked, whenever the engine dies and whatever a node that is behind says of it. Where the filler loses its block and the payout
+ * is mined in its place, that is found and told of.
  * How: a real PostgreSQL, orders moved by facts, a signer and a chain on paper, and a database that fails at the statement that is named.
  */
 let stage: BooksStage
@@ -91,14 +93,14 @@ async function orphanPayout(world: SigningWorld): Promise<void> {
 }
 
 /** The network takes fillers only. Its filler is sent. */
-async function fillNonce(world: SigningWorld): Promise<void> {
+async function fillNonce(world: SigningWorld, payout = 'orphaned'): Promise<void> {
   const absent = async () => ({ where: 'absent' }) as const
   const chain = payingChain(stage, {
     broadcast: async ({ txHash }) => (txHash.startsWith('tx-house-') ? 'accepted' : 'refused'),
     lookup: absent,
   })
   await work(world, chain, 35)
-  expect(await statesOf()).toEqual({ payout: 'orphaned', filler: 'broadcast' })
+  expect(await statesOf()).toEqual({ payout, filler: 'broadcast' })
 }
 
 /** The filler is deep in this block. Answers a chain that says so, but for `forgetful` looks. */
@@ -135,6 +137,7 @@ test('the engine dies between the end of the payout and that of its filler, whic
   await work(world, chain())
   expect(await statesOf()).toEqual({ payout: 'failed', filler: 'confirmed' })
   expect(await costsBooked()).toEqual([{ entry_key: `${FILLER}:confirmed`, units: COST }])
+  expect(await stage.db.query('SELECT 1 FROM outflows WHERE is_block_lost')).toEqual([])
 })
 
 test('a filler that loses its block as well, and that a node does not know then, is final once more', async () => {
@@ -219,5 +222,43 @@ test('the payout is mined when its filler has lost its block, and moved otherwis
     level: 'error',
     message:
       'an outflow that is owed was mined after all and moved something else: it stays owed, and may have been paid',
+  })
+})
+
+/** The engine dies where it has ended the payout and not its filler yet, whose block is lost before it is there again. */
+async function dieAndLoseFiller(world: SigningWorld): Promise<void> {
+  const chain = await buryFiller(113)
+  await work(dyingAt(world, `${FILLER}:confirmed`), chain())
+  expect(await statesOf()).toEqual({ payout: 'failed', filler: 'broadcast' })
+  stage.chain('ETH').move(113, 'ETH:ETH', RESERVE, COST)
+  await buryPayout()
+  await work(world, refusingChain())
+  expect(await stage.db.query('SELECT 1 FROM outflows WHERE is_block_lost')).toEqual([])
+}
+
+test('the engine dies between the two ends, and a payout that was owed is mined instead: it is owed no more', async () => {
+  const world = signingWorld()
+  await orphanPayout(world)
+  await fillNonce(world)
+  await dieAndLoseFiller(world)
+  expect(await statesOf()).toEqual({ payout: 'confirmed', filler: 'failed' })
+  expect((await auditBooks(stage.db)).problems).toEqual([])
+  expect(stage.logged.at(-1)).toMatchObject({
+    level: 'error',
+    message: expect.stringContaining('was given up and owed was mined after all'),
+  })
+})
+
+test('the engine dies between the two ends, and a payout whose customer was asked is mined instead: it is told of', async () => {
+  const world = signingWorld()
+  await openReserve(stage)
+  const { id } = await pricedOrder(stage)
+  await fillNonce(world, 'signed')
+  await dieAndLoseFiller(world)
+  expect((await findOrder(stage.db, id))?.state.status).toBe('EMERGENCY')
+  expect(await statesOf()).toEqual({ payout: 'failed', filler: 'failed' })
+  expect(stage.logged.at(-1)).toMatchObject({
+    level: 'error',
+    message: 'an outflow that had failed was mined again and paid: it may have been paid twice',
   })
 })
