@@ -20,7 +20,6 @@ const places = () => import('./commands/places.ts')
 const { env } = process
 const output = watchOutput()
 const print = (text: string) => console.log(toTerminal(text))
-const write = (text: string) => void process.stdout.write(text)
 
 const program = new Command('cambist')
   .description('A self-hosted crypto exchange order service')
@@ -66,7 +65,7 @@ registerLedgerCommands(ledger, { print, open: async () => (await places()).openL
 // These ask no node, and so need none to be configured.
 const openBooks = async () => (await places()).openOrders(placeOf(ledger))
 registerLedgerBalances(ledger, { print, open: openBooks })
-registerLedgerEntries(ledger, { print, write, open: openBooks })
+registerLedgerEntries(ledger, { print, write: output.write, open: openBooks })
 
 const audit = onEitherPlace(program.command('audit'))
 registerAuditCommands(audit, { print, open: async () => (await places()).openOrders(placeOf(audit)) })

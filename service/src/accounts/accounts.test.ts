@@ -541,6 +541,8 @@ test('an account that is named after its address is not once that is another, or
   expect(await nameOf(accountId)).toBe(next.slice(0, 100))
   await runKeys('email', accountId, '--none')
   expect(await nameOf(accountId)).toBe(accountId)
+  await runKeys('email', accountId, 'again@example.com')
+  expect(await nameOf(accountId)).toBe('again@example.com')
   const shop = await named('A shop', 'shop@example.com')
   await runKeys('email', shop, '--none')
   await runKeys('email', shop, 'shop@example.org')

@@ -77,7 +77,7 @@ export async function insertAccount(
 export async function replaceEmail(tx: Sql, accountId: string, email: string | null): Promise<void> {
   await tx.query(
     `UPDATE accounts SET email = $2,
-       name = CASE WHEN name = left(email, ${NAME_LENGTH_MAX}) THEN left(coalesce($2, account_id), ${NAME_LENGTH_MAX}) ELSE name END
+       name = CASE WHEN name IN (left(email, ${NAME_LENGTH_MAX}), account_id) THEN left(coalesce($2, account_id), ${NAME_LENGTH_MAX}) ELSE name END
      WHERE account_id = $1`,
     [accountId, email],
   )

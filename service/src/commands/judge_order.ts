@@ -16,7 +16,7 @@ export function registerJudge(order: Command, world: OrderCommandWorld): void {
     .option('--not-paid', 'it does not: the payout has failed, and its customer is asked')
     .requiredOption(
       '--because <why>',
-      'goes into the audit log, such as "the missing 1 USDT was sent by hand, tx 0x…"',
+      'goes into the audit log, such as "1 USDT that the token kept is to be sent by hand to 0x…"',
     )
     .option('--json', 'machine-readable output')
     .description('say whether a payout is paid whose token moved in another way than it was to')

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
+import { tellJournalLines } from '../db/journal_lines.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
 import { parseDecimal } from '../domain/money/decimal.ts'
@@ -36,7 +37,7 @@ async function run(...words: string[]): Promise<string> {
   const world = {
     open: async () => ({ db: stage.db, clock: stage.world.clock, close: async () => {} }),
     print: (text: string) => void told.push(`${text}\n`),
-    write: (text: string) => void told.push(text),
+    write: async (text: string) => told.push(text) > 0,
   }
   const ledger = new Command('ledger').exitOverride()
   registerLedgerBalances(ledger, world)
@@ -150,10 +151,34 @@ test('more lines than are read at once come each once, in the order of their tim
   expect(await run('entries')).toContain('2500 lines, with the times of the machines that wrote them.')
 })
 
+test('a page is read when the one before was taken, and none for who takes no more', async () => {
+  await stage.corrupt(
+    `INSERT INTO journal SELECT 0, 'house', 'entry ' || n, 1, 'ETH:ETH', 'wallet', 'capital', n, n
+     FROM generate_series(1, 2500) AS n`,
+  )
+  const always = { fromMs: 0, beforeMs: 3_000 }
+  let underWay = 0
+  const told: number[] = []
+  const count = await tellJournalLines(stage.db, always, async () => {
+    underWay += 1
+    told.push(underWay)
+    await stage.db.query('SELECT pg_sleep(0.01)')
+    underWay -= 1
+    return true
+  })
+  expect([count, told]).toEqual([2_500, [1, 1, 1]])
+  expect(await tellJournalLines(stage.db, always, async () => false)).toBe(1_000)
+})
+
 test.each(['yesterday', '2026-02-30', '2026-01-31T12:00:00', '2026-01-31T25:00:00Z', ''])(
   '%s is no time',
   async (text) => {
-    expect(await run('balances', '--at', text)).toContain('is not a time in UTC')
-    expect(await run('entries', '--from', text)).toContain('is not a time in UTC')
+    expect(await run('balances', '--at', text)).toContain('is not a time such as')
+    expect(await run('entries', '--from', text)).toContain('is not a time such as')
   },
 )
+
+test('a time may have an offset, as in requests', async () => {
+  const at = (text: string) => run('balances', '--at', text)
+  expect(await at('2030-01-31T13:30:00+01:30')).toBe(await at('2030-01-31T12:00:00Z'))
+})

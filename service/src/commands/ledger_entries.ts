@@ -8,8 +8,8 @@ import { type DatabaseWorld, withDatabase } from './order_world.ts'
 import { readTime, TIME_FORM } from './read_time.ts'
 import { showTime, table } from './table.ts'
 
-/** `write` puts text out as it is, and adds nothing. */
-export type EntriesWorld = DatabaseWorld & { write(text: string): void }
+/** `write` puts text out as it is, adds nothing, and answers when it is taken: whether there is still somebody who takes more. */
+export type EntriesWorld = DatabaseWorld & { write(text: string): Promise<boolean> }
 
 type Options = { readonly from?: string; readonly to?: string; readonly csv?: boolean }
 
@@ -33,11 +33,11 @@ async function tellEntries(world: EntriesWorld, { from, to, csv }: Options): Pro
   }
   await withDatabase(world, async (db) => {
     if (csv) {
-      world.write(csvLine(['time', 'owner', 'entry', 'line', 'asset', 'debit', 'credit', 'amount']))
+      await world.write(csvLine(['time', 'owner', 'entry', 'line', 'asset', 'debit', 'credit', 'amount']))
       await tellJournalLines(db, period, (page) => world.write(page.map(toCsv).join('')))
       return
     }
-    const count = await tellJournalLines(db, period, (page) => world.print(`${describe(page)}\n`))
+    const count = await tellJournalLines(db, period, (page) => world.write(`${describe(page)}\n\n`))
     world.print(`${count} line${count === 1 ? '' : 's'}, with the times of the machines that wrote them.`)
   })
 }

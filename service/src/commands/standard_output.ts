@@ -4,6 +4,8 @@ import { CommandRefused } from '../command_refused.ts'
 type Output = {
   /** Throws CommandRefused when something is lost that somebody waits for. */
   refuseLoss(): Promise<void>
+  /** Ends when the text is taken, which by a pipe may last: whether there is still somebody who takes more. */
+  write(text: string): Promise<boolean>
 }
 
 /**
@@ -18,6 +20,10 @@ export function watchOutput(): Output {
   // Where that cannot be told either, there is nobody to tell.
   process.stderr.on('error', () => {})
   return {
+    write: async (text) => {
+      await new Promise((resolve) => process.stdout.write(text, resolve))
+      return loss === undefined
+    },
     refuseLoss: async () => {
       // Comes after the last line, so that what became of that is known.
       await new Promise((resolve) => process.stdout.write('', resolve))

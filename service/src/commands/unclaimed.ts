@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
+import { type Note, readNotesAbout } from '../db/audit_log.ts'
+import type { Database } from '../db/database.ts'
 import {
   listReserveArrivals,
   listUnclaimed,
@@ -26,7 +28,7 @@ export function registerUnclaimed(order: Command, world: OrderCommandWorld): voi
       withDatabase(world, async (db) => {
         const page = readPage(world, options)
         if (options.closed && options.reserve) throw new CommandRefused('Either --closed or --reserve.')
-        if (options.closed) return page.print(await listClosed(db, page.ask), describeClosed)
+        if (options.closed) return page.print(await readClosed(db, page.ask), describeClosed)
         if (!options.reserve) return page.print(await listUnclaimed(db, page.ask), describeUnclaimed)
         const leasts = assets.map(({ id, minCredit }) => ({ asset: id, units: minCredit }))
         page.print(await listReserveArrivals(db, leasts, page.ask), describeReserve)
@@ -55,15 +57,28 @@ function describeUnclaimed(found: readonly Unclaimed[]): string {
   return table(unclaimedHead, rows)
 }
 
-function describeClosed(found: readonly OperatorWord[]): string {
+type Closed = OperatorWord & { readonly notes: readonly Note[] }
+
+/** With what was noted since: by which transaction it went back, say. */
+async function readClosed(db: Database, limit: number): Promise<Closed[]> {
+  const words = await listClosed(db, limit)
+  const notes = await readNotesAbout(
+    db,
+    words.map(({ about }) => about),
+  )
+  return words.map((word) => ({ ...word, notes: notes.filter(({ subject }) => subject === word.about) }))
+}
+
+function describeClosed(found: readonly Closed[]): string {
   if (found.length === 0) return 'Nothing was closed.'
-  const rows = found.map(({ about, asset, units, at_ms, because }) => [
+  const rows = found.map(({ about, asset, units, at_ms, because, notes }) => [
     about,
     show(asset, units),
     showTime(at_ms),
     because,
+    notes.map((note) => `${showTime(note.at_ms)} ${note.because}`).join('; ') || '-',
   ])
-  return table(['DEPOSIT', 'AMOUNT', 'AT', 'BECAUSE'], rows)
+  return table(['DEPOSIT', 'AMOUNT', 'AT', 'BECAUSE', 'NOTED'], rows)
 }
 
 function describeReserve(found: readonly ReserveArrival[]): string {
@@ -83,5 +98,6 @@ function describeReserve(found: readonly ReserveArrival[]): string {
 function mayBeGivenBack(one: Unclaimed): string {
   const reasons = whyNotYet(one)
   if (reasons.length > 0) return `not yet: ${reasons.join(', and ')}`
+  if (one.was_written_off) return 'no: it may be what was written off of its order; see order show'
   return one.was_closed ? 'no: it was closed before, and is back; see --closed' : 'yes'
 }

@@ -131,6 +131,7 @@ export async function setHouseDepositState(
  * `may_replace`: its order was paid, or refunded, for more than is confirmed of its deposits by now, and this may be the same money with
  * another key: given back by hand, it would be paid twice as well.
  * `was_closed`: an operator had closed it, and turned that round when it was gone; it is back.
+ * `was_written_off`: something is written off of its order, which this may be with another key.
  */
 export type Unclaimed = {
   readonly chain: ChainId
@@ -149,15 +150,19 @@ export type Unclaimed = {
   readonly may_count: boolean
   readonly may_replace: boolean
   readonly was_closed: boolean
+  readonly was_written_off: boolean
 }
+
+/** Of an order: how much of it is written off. */
+const WRITTEN_OFF = `
+  (SELECT coalesce(sum(w.units), 0) FROM operator_words AS w WHERE w.act = 'written_off' AND w.owner = orders.order_id)`
 
 /** Of an order that has ended: whether it was paid or refunded for more than its confirmed deposits and what was written off come to. */
 const IS_PAID_FOR_MORE = `
   CASE status WHEN 'DONE' THEN settled_received WHEN 'REFUNDED' THEN refund_units + refund_network_fee ELSE 0 END >
     (SELECT coalesce(sum(counted.units), 0) FROM deposits AS counted
      WHERE (counted.bucket, counted.order_id) = (orders.bucket, orders.order_id)
-       AND counted.role = 'counted' AND counted.state = 'confirmed') +
-    (SELECT coalesce(sum(w.units), 0) FROM operator_words AS w WHERE w.act = 'written_off' AND w.owner = orders.order_id)`
+       AND counted.role = 'counted' AND counted.state = 'confirmed') + ${WRITTEN_OFF}`
 
 const isOfHouse = "found.kind IN ('stray', 'unlisted')"
 const CLOSINGS = closingsOf(
@@ -169,11 +174,12 @@ const CLOSINGS = closingsOf(
 function unclaimed(which: string): string {
   return `SELECT found.*, h.height AS head_height, ${CLOSINGS} > 0 AS was_closed FROM (
        SELECT chain, deposit_key, tx_hash, address, seen_at_ms, order_id, kind, asset, units, state, block_height, NULL AS status,
-         false AS may_count, false AS may_replace
+         false AS may_count, false AS may_replace, false AS was_written_off
        FROM house_deposits WHERE kind <> 'reserve' AND state <> 'orphaned' ${which}
        UNION ALL
        SELECT chain, deposit_key, tx_hash, deposit_address, seen_at_ms, order_id, role, asset, units, state, block_height, status,
-         role = 'extra' AND status NOT IN ('DONE', 'REFUNDED'), role = 'extra' AND ${IS_PAID_FOR_MORE}
+         role = 'extra' AND status NOT IN ('DONE', 'REFUNDED'), role = 'extra' AND ${IS_PAID_FOR_MORE},
+         role = 'extra' AND ${WRITTEN_OFF} > 0
        FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished' ${which}) AS found
      LEFT JOIN chain_heads h USING (chain)`
 }

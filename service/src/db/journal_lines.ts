@@ -20,12 +20,13 @@ const LINES_A_PAGE = 1_000
 
 /**
  * Every line that was booked from `fromMs` on and before `beforeMs`, the oldest first, as they all are at one moment: told a page after
- * the other, so that memory does not grow with their number. Answers how many there are.
+ * the other, so that memory does not grow with their number. A page is read when the one before has been taken; `tell` answers whether
+ * there is still somebody to take more. Answers how many were told.
  */
 export function tellJournalLines(
   db: Database,
   { fromMs, beforeMs }: { readonly fromMs: InstantMs; readonly beforeMs: InstantMs },
-  tell: (page: readonly JournalLine[]) => void,
+  tell: (page: readonly JournalLine[]) => Promise<boolean>,
 ): Promise<number> {
   return db.transaction(async (tx) => {
     await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
@@ -37,9 +38,9 @@ export function tellJournalLines(
     )
     for (let count = 0; ; ) {
       const page = await tx.query<JournalLine>(`FETCH ${LINES_A_PAGE} FROM lines`)
-      if (page.length > 0) tell(page)
       count += page.length
-      if (page.length < LINES_A_PAGE) return count
+      const isWanted = page.length === 0 || (await tell(page))
+      if (page.length < LINES_A_PAGE || !isWanted) return count
     }
   })
 }

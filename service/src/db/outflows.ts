@@ -296,8 +296,8 @@ export async function setOutflowState(
 }
 
 /**
- * What ended because it was needless is due again, with whatever was signed of it. Nothing of it was ever final, and no network has it
- * any more as far as is known.
+ * What ended because it was needless is due again, with whatever was signed of it. No network has it any more as far as is known; what was
+ * final of it has lost its block.
  */
 export async function resumeOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantMs): Promise<void> {
   await tx.query(

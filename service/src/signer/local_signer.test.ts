@@ -100,17 +100,24 @@ test('a filler that is drafted anew at another fee is answered with what was sig
 
 test('so is one on Bitcoin that shares a coin, whatever change address it goes back to', async () => {
   const { signer } = startSigner()
-  const backTo = (index: number, changes: Partial<BitcoinIntent> = {}) => {
+  const backTo = (
+    index: number,
+    changes: Partial<BitcoinIntent> = {},
+    attempt = 1,
+    satoshi = 149_998_000n,
+  ) => {
     const payeeKey = { purpose: 'change', index } as const
-    const payment = { address: keys.address('bitcoin', payeeKey), satoshi: 149_998_000n }
+    const payment = { address: keys.address('bitcoin', payeeKey), satoshi }
     return [
-      bitcoinIntent({ payment, change: null, ...changes }),
+      bitcoinIntent({ payment, change: null, feeSatoshi: 150_000_000n - satoshi, attempt, ...changes }),
       sealed({ kind: 'filler', payeeKey }),
     ] as const
   }
   const tx = await signed(signer, ...backTo(9))
   expect(await signed(signer, ...backTo(10))).toEqual({ ...tx, intent: backTo(9)[0] })
   expect(await codeOf(signer, ...backTo(9, { inputs: [coin(3, 150_000_000n)] }))).toBe('conflict')
+  expect(await codeOf(signer, ...backTo(10, {}, 2, 149_999_000n)), 'a lower fee').toBe('conflict')
+  expect((await signed(signer, ...backTo(10, {}, 2, 149_990_000n))).txHash).not.toBe(tx.txHash)
 })
 
 test('a row changed in the database after the order was sealed is refused', async () => {

@@ -108,9 +108,9 @@ function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent, kind: Out
   const paysSame =
     next.payment.satoshi === earlier.payment.satoshi ||
     (kind === 'filler' && next.payment.satoshi < earlier.payment.satoshi)
-  if (next.payment.address !== earlier.payment.address || !paysSame) {
-    return 'an attempt pays the same to the same address as the earlier ones'
-  }
+  // A filler goes back to us, to whichever change address: that it is ours is checked beside this.
+  const isSamePayee = kind === 'filler' || next.payment.address === earlier.payment.address
+  if (!isSamePayee || !paysSame) return 'an attempt pays the same to the same address as the earlier ones'
   const shared = sharedCoins(next, earlier)
   if (shared.length === 0) return 'an attempt spends an input of every earlier one'
   // Signatures commit to the amount of their own input only: two stories about one coin could hide a fee (BIP-341).

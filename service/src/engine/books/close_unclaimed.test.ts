@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
 import { CommandRefused } from '../../command_refused.ts'
 import { registerOrderCommands } from '../../commands/order.ts'
-import { houseChain, readAuditBackwards } from '../../db/audit_log.ts'
+import { appendAudit, houseChain, operator, readAuditBackwards } from '../../db/audit_log.ts'
 import { readBalances } from '../../db/books.ts'
 import type { Database } from '../../db/database.ts'
 import { amountOf } from '../../domain/money/amount.ts'
@@ -124,16 +124,26 @@ test('what an order could not use is closed once: it is capital, leaves the list
   expect(await balance('BTC:BTC', 'capital')).toBe(-500_000n)
   expect(await problems()).toEqual([])
   const at = '2027-01-15 08:00:00'
-  const line = new RegExp(`^${key} +0\\.005 BTC:BTC +${at} +given back, tx 0x4f$`, 'm')
-  expect(await run('unclaimed', '--closed')).toMatch(line)
-  expect(await run('show', id)).toMatch(line)
+  const line = `^${key} +0\\.005 BTC:BTC +${at} +given back, tx 0x4f`
+  expect(await run('unclaimed', '--closed')).toMatch(new RegExp(`${line} +-$`, 'm'))
+  await appendAudit(stage.db, {
+    chain: houseChain(key),
+    atMs: stage.world.clock.wallMs(),
+    act: 'noted',
+    by: operator,
+    subject: key,
+    detail: { because: 'by 0x8b' },
+  })
+  expect(await run('unclaimed', '--closed')).toMatch(new RegExp(`${line} +${at} by 0x8b$`, 'm'))
+  expect(await run('show', id)).toMatch(new RegExp(`${line}$`, 'm'))
   expect(await run('find', `deposit-tx-${id}-500000`)).toMatch(
     new RegExp(`^deposit, closed +${id} +${key}$`, 'm'),
   )
   const again = await close(key, 'given back once more')
   expect(again).toBe(`${key} was closed on ${at}: given back, tx 0x4f`)
   expect(await balance('BTC:BTC', 'capital')).toBe(-500_000n)
-  const [row, ...others] = await readAuditBackwards(stage.db, houseChain('BTC:BTC'), 9, 9)
+  const rows = await readAuditBackwards(stage.db, houseChain('BTC:BTC'), 9, 9)
+  const [row, ...others] = rows.filter(({ act }) => act !== 'noted')
   expect(others).toEqual([])
   expect(row).toMatchObject({ act: 'unclaimed_closed', actor: 'operator', subject: key })
   expect(JSON.parse(row?.detail ?? '')).toMatchObject({

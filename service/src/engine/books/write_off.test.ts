@@ -250,6 +250,7 @@ test('what replaced the lost deposit is closed as ours once the loss is written 
   const closeIt = () => run('close-unclaimed', extra, '--because', `ours: replaces the deposit of ${id}`)
   expect(await closeIt()).toContain('not yet: what the order was paid for is gone')
   await writeOff(id)
+  expect(await run('unclaimed')).toMatch(/ no: it may be what was written off of its order; see order show$/)
   expect(await closeIt()).toContain('is closed')
   expect(await capital()).toBe(UNITS - 999_000n)
   expect(await problems()).toEqual([])

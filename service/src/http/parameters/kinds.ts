@@ -1,10 +1,10 @@
 import Type from 'typebox'
 import { parseEmail } from '../../accounts/email_address.ts'
+import { instantOf } from '../../domain/instant_text.ts'
 import { RECEIVER_URL_LENGTH_MAX, readReceiverUrl } from '../../domain/webhooks/receiver_url.ts'
 import type { DecimalText } from '../../engine/desks/desk.ts'
 import { amountTextProblem } from '../json/number_text.ts'
 import { shown } from '../json/strict_json.ts'
-import { instantOf } from './instant_text.ts'
 import type { Parameter, Reading } from './parameter.ts'
 
 const ADDRESS_LENGTH_MAX = 200

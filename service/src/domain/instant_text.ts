@@ -1,4 +1,4 @@
-import { type InstantMs, MINUTE_MS } from '../../domain/time.ts'
+import { type InstantMs, MINUTE_MS } from './time.ts'
 
 const dateTime =
   /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))$/
