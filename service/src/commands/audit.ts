@@ -12,17 +12,15 @@ import {
   readAuditHeads,
 } from '../db/audit_log.ts'
 import type { Database } from '../db/database.ts'
+import { type DatabaseWorld, type Json, withDatabase } from './command_world.ts'
 import { operatorHere } from './operator_here.ts'
 import { readReason } from './read_reason.ts'
 import { showTime, table, toJson } from './table.ts'
 
-/** `open` connects, and `close` is called however the command ends. */
-export type AuditCommandWorld = {
-  open(): Promise<{ readonly db: Database; readonly clock: Pick<Clock, 'wallMs'>; close(): Promise<void> }>
-  print(text: string): void
-}
-
-type Json = { readonly json?: boolean }
+export type AuditCommandWorld = DatabaseWorld<{
+  readonly db: Database
+  readonly clock: Pick<Clock, 'wallMs'>
+}>
 
 const SHOWN_MAX = 100
 
@@ -136,7 +134,7 @@ async function note(world: AuditCommandWorld, about: string, because: string): P
   }
   const chain = houseChain(about)
   const detail = { because: readReason(because) }
-  await withDatabase(world, async (db, clock) => {
+  await withDatabase(world, async (db, { clock }) => {
     const entry = { chain, atMs: clock.wallMs(), act: 'noted', by: operatorHere(), subject: about } as const
     await db.transaction((tx) => appendAudit(tx, { ...entry, detail }))
     world.print(`It is in the audit log: cambist audit show ${chain}`)
@@ -144,15 +142,3 @@ async function note(world: AuditCommandWorld, about: string, because: string): P
 }
 
 const ABOUT_MAX = 200
-
-async function withDatabase(
-  world: AuditCommandWorld,
-  work: (db: Database, clock: Pick<Clock, 'wallMs'>) => Promise<void>,
-): Promise<void> {
-  const { db, clock, close } = await world.open()
-  try {
-    await work(db, clock)
-  } finally {
-    await close()
-  }
-}

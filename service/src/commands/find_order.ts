@@ -3,7 +3,7 @@ import { CommandRefused } from '../command_refused.ts'
 import type { Sql } from '../db/database.ts'
 import { type Found, findByName, findByTag } from '../db/find_by_name.ts'
 import { isOrderId } from '../domain/orders/identifiers.ts'
-import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { table, toJson } from './table.ts'
 
 export function registerFind(order: Command, world: OrderCommandWorld): void {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import { type Judged, judgeOutflow, verdictText } from '../engine/payouts/judge.ts'
+import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { operatorHere } from './operator_here.ts'
-import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
 import { readReason } from './read_reason.ts'
 import { toJson } from './table.ts'
 

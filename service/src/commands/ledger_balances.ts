@@ -4,7 +4,7 @@ import { isAssetId } from '../domain/catalog/assets.ts'
 import { amountOf, exactAmount } from '../domain/money/amount.ts'
 import { show } from '../engine/books/audit_order.ts'
 import type { Balance } from '../engine/books/ledger_audit.ts'
-import { type DatabaseWorld, type Json, withDatabase } from './order_world.ts'
+import { type DatabaseWorld, type Json, withDatabase } from './command_world.ts'
 import { readTime, TIME_FORM } from './read_time.ts'
 import { table, toJson } from './table.ts'
 

@@ -11,7 +11,7 @@ import {
 import { isOrderId } from '../domain/orders/identifiers.ts'
 import { type OrderStatus, orderStatuses } from '../domain/orders/order.ts'
 import { show } from '../engine/books/audit_order.ts'
-import { type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { limitOption, type Paged, readPage } from './page.ts'
 import { showTime, table } from './table.ts'
 

@@ -1,4 +1,3 @@
-import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { postForHouse } from '../db/books.ts'
 import { readOrderFile } from '../db/order_file.ts'
@@ -19,9 +18,9 @@ import {
   strayDeposit,
   writeAttempt,
 } from '../engine/testing/books_stage.ts'
+import { runOrderCommand } from '../engine/testing/order_commands.ts'
 import { pagesTouched } from '../engine/testing/pages_touched.ts'
 import { ACCOUNT } from '../engine/testing/webhook_stage.ts'
-import { registerOrderCommands } from './order.ts'
 
 /**
  * What: whatever a customer can name of his order leads to it, and the order is shown with whatever became of it.
@@ -36,15 +35,8 @@ beforeEach(() => stage.reset())
 afterAll(() => stage?.stop())
 
 /** What `cambist order …` prints. */
-async function run(...words: string[]): Promise<string> {
-  const printed: string[] = []
-  const order = new Command('order').exitOverride()
-  registerOrderCommands(order, {
-    open: async () => ({ db: stage.db, clock: stage.world.clock, close: async () => {} }),
-    print: (text) => void printed.push(text),
-  })
-  await order.parseAsync(words, { from: 'user' })
-  return printed.join('\n')
+function run(...words: string[]): Promise<string> {
+  return runOrderCommand(stage, words)
 }
 
 async function found(...words: string[]): Promise<{ what: string; order_id: string | null; name: string }[]> {

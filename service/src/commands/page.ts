@@ -1,5 +1,5 @@
 import { CommandRefused } from '../command_refused.ts'
-import type { DatabaseWorld, Json } from './order_world.ts'
+import type { DatabaseWorld, Json } from './command_world.ts'
 import { toJson } from './table.ts'
 
 export type Paged = Json & { readonly limit: string }

@@ -9,8 +9,8 @@ import { isOrderId, type OrderId } from '../domain/orders/identifiers.ts'
 import type { Order } from '../domain/orders/order.ts'
 import { hostOf } from '../domain/webhooks/receiver_url.ts'
 import { show } from '../engine/books/audit_order.ts'
+import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { describeTold } from './describe_told.ts'
-import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
 import { section, showTime, toJson } from './table.ts'
 
 export function registerShow(order: Command, world: OrderCommandWorld): void {

@@ -12,7 +12,7 @@ import { listClosed, type OperatorWord } from '../db/operator_words.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import { show } from '../engine/books/audit_order.ts'
 import { whyNotYet } from '../engine/books/close_unclaimed.ts'
-import { type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { limitOption, type Paged, readPage } from './page.ts'
 import { showTime, table } from './table.ts'
 

@@ -1,9 +1,6 @@
 import { hostname } from 'node:os'
-import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
-import { CommandRefused } from '../../command_refused.ts'
-import { registerOrderCommands } from '../../commands/order.ts'
 import { appendAudit, houseChain, operator, readAuditBackwards } from '../../db/audit_log.ts'
 import { readBalances } from '../../db/books.ts'
 import type { Database } from '../../db/database.ts'
@@ -23,6 +20,7 @@ import {
   tell,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
+import { tellOrderCommand } from '../testing/order_commands.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import { auditBooks } from './ledger_audit.ts'
 
@@ -49,20 +47,8 @@ async function run(...words: string[]): Promise<string> {
   return runWith(stage.db, ...words)
 }
 
-async function runWith(db: Database, ...words: string[]): Promise<string> {
-  const printed: string[] = []
-  const order = new Command('order').exitOverride()
-  registerOrderCommands(order, {
-    open: async () => ({ db, clock: stage.world.clock, close: async () => {} }),
-    print: (text) => void printed.push(text),
-  })
-  try {
-    await order.parseAsync(words, { from: 'user' })
-  } catch (error) {
-    if (!(error instanceof CommandRefused)) throw error
-    return error.message
-  }
-  return printed.join('\n')
+function runWith(db: Database, ...words: string[]): Promise<string> {
+  return tellOrderCommand(stage, words, db)
 }
 
 const close = (key: string, because = 'given back, tx 0x4f') =>

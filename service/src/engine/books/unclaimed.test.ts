@@ -1,7 +1,5 @@
-import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Transfer } from '../../chains/chain.ts'
-import { registerOrderCommands } from '../../commands/order.ts'
 import { listUnclaimed, type Unclaimed } from '../../db/house_deposits.ts'
 import { apply } from '../apply.ts'
 import {
@@ -18,6 +16,7 @@ import {
   tell,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
+import { runOrderCommand } from '../testing/order_commands.ts'
 import { bookHouseDeposits, noteHouseDeposit } from './house.ts'
 
 /**
@@ -39,15 +38,8 @@ async function told() {
 }
 
 /** What `cambist order …` prints. */
-async function run(...words: string[]): Promise<string> {
-  const printed: string[] = []
-  const order = new Command('order').exitOverride()
-  registerOrderCommands(order, {
-    open: async () => ({ db: stage.db, clock: stage.world.clock, close: async () => {} }),
-    print: (text) => void printed.push(text),
-  })
-  await order.parseAsync(words, { from: 'user' })
-  return printed.join('\n')
+function run(...words: string[]): Promise<string> {
+  return runOrderCommand(stage, words)
 }
 
 test('the command says of what may still count that it may not be given back yet', async () => {

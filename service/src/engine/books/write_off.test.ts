@@ -1,8 +1,5 @@
-import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
-import { CommandRefused } from '../../command_refused.ts'
-import { registerOrderCommands } from '../../commands/order.ts'
 import { houseChain, readAuditBackwards } from '../../db/audit_log.ts'
 import { readBalances } from '../../db/books.ts'
 import type { Database } from '../../db/database.ts'
@@ -23,6 +20,7 @@ import {
   sendPayout,
   tell,
 } from '../testing/books_stage.ts'
+import { tellOrderCommand } from '../testing/order_commands.ts'
 import { confirmDeposits } from '../watching/deep_deposits.ts'
 import type { Look } from '../watching/look.ts'
 import { auditBooks } from './ledger_audit.ts'
@@ -54,20 +52,8 @@ async function run(...words: string[]): Promise<string> {
 }
 
 /** What `cambist order …` prints, or the sentence with which it refuses. */
-async function runWith(db: Database, ...words: string[]): Promise<string> {
-  const printed: string[] = []
-  const order = new Command('order').exitOverride()
-  registerOrderCommands(order, {
-    open: async () => ({ db, clock: stage.world.clock, close: async () => {} }),
-    print: (text) => void printed.push(text),
-  })
-  try {
-    await order.parseAsync(words, { from: 'user' })
-  } catch (error) {
-    if (!(error instanceof CommandRefused)) throw error
-    return error.message
-  }
-  return printed.join('\n')
+function runWith(db: Database, ...words: string[]): Promise<string> {
+  return tellOrderCommand(stage, words, db)
 }
 
 const writeOff = (id: string, because = BECAUSE) => run('write-off', id, '--because', because)

@@ -1,10 +1,7 @@
 import { hostname } from 'node:os'
-import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
 import type { Chain } from '../../chains/chain.ts'
-import { CommandRefused } from '../../command_refused.ts'
-import { registerOrderCommands } from '../../commands/order.ts'
 import { attemptsOf } from '../../db/attempts.ts'
 import { readAuditBackwards } from '../../db/audit_log.ts'
 import type { Database } from '../../db/database.ts'
@@ -29,6 +26,7 @@ import {
   writeAttempt,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
+import { tellOrderCommand } from '../testing/order_commands.ts'
 import { worldSigningNothing } from '../testing/willing_signer.ts'
 import { orphanOutflows } from './orphan.ts'
 import { workPayouts } from './work.ts'
@@ -126,20 +124,8 @@ async function judge(...words: string[]): Promise<string> {
   return judgeIn(stage.db, ...words)
 }
 
-async function judgeIn(db: Database, ...words: string[]): Promise<string> {
-  const printed: string[] = []
-  const order = new Command('order').exitOverride()
-  registerOrderCommands(order, {
-    open: async () => ({ db, clock: stage.world.clock, close: async () => {} }),
-    print: (text) => void printed.push(text),
-  })
-  try {
-    await order.parseAsync(['judge', ...words], { from: 'user' })
-  } catch (error) {
-    if (!(error instanceof CommandRefused)) throw error
-    return error.message
-  }
-  return printed.join('\n')
+function judgeIn(db: Database, ...words: string[]): Promise<string> {
+  return tellOrderCommand(stage, ['judge', ...words], db)
 }
 
 function verdicts() {
