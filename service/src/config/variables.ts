@@ -219,7 +219,7 @@ const chains = {
     shapes: serve,
     default: '600000',
     meaning:
-      'The most gas an Ethereum payout may be given. One that takes more waits. What takes more than 600000 to receive is not paid, whatever this says: its order asks.',
+      'The most gas an Ethereum payout may use; one that needs more waits. A destination that needs more than 600000 (90000 where it is a contract and the payout is ETH) is never paid, whatever is set here: its order goes to EMERGENCY.',
   },
   CAMBIST_BNB_URL: {
     section: 'Chains',
@@ -245,7 +245,7 @@ const chains = {
     shapes: serve,
     default: '600000',
     meaning:
-      'The most gas a BNB Smart Chain payout may be given. One that takes more waits. What takes more than 600000 to receive is not paid, whatever this says: its order asks.',
+      'The most gas a BNB Smart Chain payout may use; one that needs more waits. A destination that needs more than 600000 (90000 where it is a contract and the payout is BNB) is never paid, whatever is set here: its order goes to EMERGENCY.',
   },
   CAMBIST_XRP_URL: {
     section: 'Chains',

@@ -15,7 +15,7 @@ export function payRoute(context: RouteContext, sandbox: SandboxRoutes): RouteOp
     url: '/sandbox/orders/:order_id/pay',
     operationId: 'sandboxPay',
     summary: 'Pay an order with a real transaction on the local chain',
-    parameters: { amount: optional(amount('What to send; without it what the order asks.', 0.05)) },
+    parameters: { amount: optional(amount('What to send; without it what the order asks for.', 0.05)) },
     params: Type.Object({ order_id: orderIdSchema }),
     data: Type.Object({ tx_hash: text('The transaction.', '9b1c0f…') }),
     errors: ['ORDER_NOT_FOUND', 'MAINTENANCE', 'AMOUNT_OUT_OF_RANGE'],
