@@ -32,8 +32,9 @@ const FALLBACK_MILLI_SAT_PER_VB = 5_000n
 type Factory = (settings: Settings, reserveAddress: () => Promise<string>) => Promise<Chain | null>
 
 /**
- * A new network is one folder and one line here. Each runs service/test/contract/chain_contract.ts. The folder of a
- * network that has no node is not even loaded: the libraries of some take longer than all the rest of the service.
+ * How each chain is built. What else a new network takes: CONTRIBUTING.md, Add a network. Each runs
+ * service/test/contract/chain_contract.ts. The folder of a network that has no node is not even loaded: the libraries of
+ * some take longer than all the rest of the service.
  */
 export const chainFactories = {
   BTC: async ({ BTC: { rpcUrl, ...settings }, nodeTimeoutMs: timeoutMs }) => {
