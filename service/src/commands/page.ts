@@ -4,7 +4,7 @@ import { toJson } from './table.ts'
 
 export type Paged = Json & { readonly limit: string }
 
-export const limitOption = ['--limit <count>', 'at most so many, the first of them', '50'] as const
+export const limitOption = ['--limit <count>', 'how many to show at most, from the first on', '50'] as const
 
 type Page = {
   /** How many rows to ask for: one more than is shown tells whether there are more. */

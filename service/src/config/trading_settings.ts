@@ -10,16 +10,16 @@ export type TradingSettings = {
   readonly fees: { readonly fixed: bigint; readonly float: bigint }
   readonly slippage: bigint
   readonly tolerance: bigint
-  /** From so much on (whole units, decimal text), a deposit waits for the larger number of confirmations. */
+  /** From this amount (whole units, decimal text) on, a deposit waits for the larger number of confirmations. */
   readonly largeDeposits: Partial<Record<CurrencyCode, string>>
-  /** Neither exchange nor payout possible for so long: EMERGENCY. */
+  /** When neither exchange nor payout was possible for this long, the order goes to EMERGENCY. */
   readonly stallMs: number
-  /** A chain in trouble for so long takes its currencies off the list, and no price for so long its own. */
+  /** A chain in trouble for this long takes its currencies off the list; a currency without a price for as long is off it, too. */
   readonly chainTroubleMs: number
   /** No new orders into or out of these. */
   readonly paused: readonly AssetId[]
   readonly poolSize: number
-  /** A deposit is moved to the reserve when it is worth so many times what that costs; 0: never. */
+  /** A deposit is moved to the reserve when it is worth this many times what that costs; 0: never. */
   readonly sweepCostMultiple: bigint
 }
 
@@ -69,7 +69,7 @@ const QUORUM_MIN = 3
  * its price. The venues themselves are in prices/ccxt, and the tests compare.
  */
 export const dollarVenues: readonly string[] = ['bitfinex', 'bitstamp', 'coinbase', 'kraken']
-/** Prices are read every 10 s and may be 8 s on their way: so long one has to last until the next has come. */
+/** Prices are read every 10 s and may be 8 s on their way: one has to last until the next has come. */
 const AGE_SECONDS_MIN = 20
 const NO_USDT = 'USDT would have no price, nor what is priced in it'
 

@@ -109,7 +109,7 @@ const http = {
     section: 'HTTP',
     shapes: both,
     default: { sandbox: '10000', serve: '500' },
-    meaning: 'Of them, so many of one account (or address, when anonymous).',
+    meaning: 'How many of them one account (or address, when anonymous) may have open.',
   },
   CAMBIST_LOG_LEVEL: {
     section: 'HTTP',
@@ -505,14 +505,15 @@ const trading = {
     section: 'Trading and prices',
     shapes: serve,
     default: '30',
-    meaning: 'A payout that cannot be sent is retried for so long; then its order goes to EMERGENCY.',
+    meaning:
+      'A payout that cannot be sent is retried for this many minutes; then its order goes to EMERGENCY.',
   },
   CAMBIST_CHAIN_TROUBLE_SECONDS: {
     section: 'Trading and prices',
     shapes: serve,
     default: '60',
     meaning:
-      'A network that could not be looked at for so long is off the list, until it can be again; so is a currency that had no price for so long.',
+      'A network that could not be looked at for this many seconds is taken off the list until it can be again; so is a currency without a price for as long.',
   },
   CAMBIST_PAUSED: {
     section: 'Trading and prices',
@@ -534,7 +535,7 @@ const trading = {
     shapes: serve,
     default: '10',
     meaning:
-      'Deposits on account chains move to the reserve once they are worth so many times what moving them costs; 0: never.',
+      'Deposits on account chains move to the reserve once they are worth this many times what moving them costs; 0: never.',
   },
   CAMBIST_PRICE_VENUES: {
     section: 'Trading and prices',
@@ -550,14 +551,14 @@ const trading = {
     shapes: serve,
     default: '3',
     meaning:
-      'With fewer venues agreeing, a currency is not quoted. At least 3, and at most as many as venues with dollar markets are named.',
+      'With fewer venues agreeing, a currency is not quoted. At least 3, and at most the number of named venues that have dollar markets.',
   },
   CAMBIST_PRICE_AGE_MAX_SECONDS: {
     section: 'Trading and prices',
     shapes: serve,
     default: '45',
     meaning:
-      'An older price is not used. From 20 on: prices are read every 10 s and may take 8 s, and one that ends before the next has come would come and go.',
+      'A price that is older than this is not used. At least 20: prices are read every 10 s and may take 8 s, and with less a currency would have none until the next one comes.',
   },
   CAMBIST_PRICE_JUMP_MAX_PERCENT: {
     section: 'Trading and prices',

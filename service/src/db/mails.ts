@@ -150,7 +150,7 @@ export async function claimMails(sql: Sql, time: Time, limit: number, leftOff = 
 /** In the words of the index `mails_by_account`. */
 const ACCOUNT = `coalesce(account_id, '-')`
 
-/** Of an order and an address one; the next when that is over. */
+/** At most one mail per order and address at a time; the next is taken when that is over. */
 const CLAIM_IN_TURN = `
   WITH due AS (
     SELECT heads.*, row_number() OVER (PARTITION BY lane.account ORDER BY heads.due_at_ms) AS turn

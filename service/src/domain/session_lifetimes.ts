@@ -1,10 +1,10 @@
 import { DAY_MS, MINUTE_MS } from './time.ts'
 
-/** A link that signs in is good for so long. */
+/** How long a link that signs in is good. */
 export const LINK_LIFETIME_MS = 15 * MINUTE_MS
-/** Without a use for so long a session ends by itself. */
+/** A session that is not used for this long ends by itself. */
 export const SESSION_IDLE_MS = DAY_MS
-/** However much it is used. */
+/** A session ends after this time however much it is used. */
 export const SESSION_MS_MAX = 14 * DAY_MS
-/** Two people in two mailboxes may have to look. */
+/** How long both addresses may take to agree to a change: two people in two mailboxes may have to look. */
 export const EMAIL_CHANGE_LIFETIME_MS = DAY_MS

@@ -8,7 +8,7 @@ export type Policy = {
   readonly fees: { readonly fixed: BasisPoints; readonly float: BasisPoints }
   /** How far below the quote a float rate may fall before the customer is asked. */
   readonly slippage: BasisPoints
-  /** Share of the asked amount by which a deposit may differ and still be it. */
+  /** Share of the asked amount by which a deposit may differ and still count as exact. */
   readonly tolerance: BasisPoints
   /** How long a fixed quote is kept; the order it becomes keeps what is left (docs/api.md, Rate locks). */
   readonly lockMs: number
@@ -19,20 +19,20 @@ export type Policy = {
   readonly floatOpenMs: number
   /** From this amount (whole units, decimal text) on, a deposit needs the larger number of confirmations. */
   readonly largeDeposits: Partial<Record<CurrencyCode, string>>
-  /** Neither exchange nor payout possible for so long: EMERGENCY with NETWORK_PROBLEM. */
+  /** When neither exchange nor payout was possible for this long, the order goes to EMERGENCY with NETWORK_PROBLEM. */
   readonly stallMs: number
-  /** A payout unmined for so long gets a higher fee. Left out where only time keeps attempts apart: there `isOver` decides. */
+  /** A payout that is unmined for this long gets a higher fee. Left out where only time keeps attempts apart: there `isOver` decides. */
   readonly bumpAfterMs: Partial<Readonly<Record<ChainId, number>>>
-  /** A chain in trouble for so long takes its currencies off the list, and no price for so long its own. */
+  /** A chain in trouble for this long takes its currencies off the list; a currency without a price for as long is off it, too. */
   readonly chainTroubleMs: number
   /** No new orders into or out of these; those that were taken go on. */
   readonly paused: readonly AssetId[]
-  /** A chain whose node has had no new block for so long is in trouble; where it is left out, it may stand still. */
+  /** A chain whose node has had no new block for this long is in trouble; one that is left out may stand still. */
   readonly standstillMs: Partial<Record<ChainId, number>>
   /** Addresses kept ready for orders to come. */
   readonly poolSize: number
   readonly retrySlotMs: number
-  /** A deposit is moved to the reserve when it is worth so many times what that costs; 0: never. */
+  /** A deposit is moved to the reserve when it is worth this many times what that costs; 0: never. */
   readonly sweepCostMultiple: bigint
   /** How long a deposit address rests at least after a look that found nothing worth it. */
   readonly sweepRestMs: number

@@ -23,9 +23,9 @@ export type HttpLimits = {
   /** What creating an order costs, or what is as much work; everything else costs 1. */
   readonly createUnits: number
   readonly bodyBytesMax: number
-  /** Within that a request has arrived, its body too. */
+  /** How long a request may take to arrive, its body included. */
   readonly requestMsMax: number
-  /** Who takes nothing of an answer for so long loses the connection. */
+  /** Who takes nothing of an answer for this long loses the connection. */
   readonly unreadMsMax: number
   /** Addresses or CIDR ranges whose X-Forwarded-For is believed. Empty: nobody's. */
   readonly trustedProxies: readonly string[]
