@@ -1,7 +1,7 @@
 import { AWAITED_KEY, findExpired, findKeptWaiting } from '../db/orders.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
-import { AWAITED_MS } from '../domain/orders/order.ts'
+import { AWAITED_MS } from '../domain/orders/lock_held.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { apply } from './apply.ts'
 import { atOnce } from './at_once.ts'

@@ -117,17 +117,17 @@ describe('why an order is an emergency', () => {
   test('the moment of the first one stays, whatever is chosen, sent or goes wrong after it', () => {
     const later = (scene: Scene): Scene => ({ ...scene, nowMs: scene.nowMs + 60_000 })
     expect(orderOf(scenes.due).firstEmergencyAtMs).toBeNull()
-    const asked = goOn(scenes.due, later, stall)
-    expect(orderOf(asked).firstEmergencyAtMs).toBe(asked.nowMs)
-    const askedAgain = [
-      goOn(asked, later, mineUnits('d9', 1n)),
-      goOn(asked, later, goAhead),
-      goOn(asked, later, goAhead, later, stall),
-      goOn(asked, later, unmine('d1'), later, mine('d1', 100n), confirm('d1'), stall),
+    const emergency = goOn(scenes.due, later, stall)
+    expect(orderOf(emergency).firstEmergencyAtMs).toBe(emergency.nowMs)
+    const afterIt = [
+      goOn(emergency, later, mineUnits('d9', 1n)),
+      goOn(emergency, later, goAhead),
+      goOn(emergency, later, goAhead, later, stall),
+      goOn(emergency, later, unmine('d1'), later, mine('d1', 100n), confirm('d1'), stall),
     ]
-    for (const scene of askedAgain) expect(orderOf(scene).firstEmergencyAtMs).toBe(asked.nowMs)
-    const setBack = goOn({ ...asked, nowMs: asked.nowMs - 60_000 }, goAhead, later, later, stall)
-    expect(orderOf(setBack).firstEmergencyAtMs, 'and by whatever clock').toBe(asked.nowMs)
+    for (const scene of afterIt) expect(orderOf(scene).firstEmergencyAtMs).toBe(emergency.nowMs)
+    const setBack = goOn({ ...emergency, nowMs: emergency.nowMs - 60_000 }, goAhead, later, later, stall)
+    expect(orderOf(setBack).firstEmergencyAtMs, 'and by whatever clock').toBe(emergency.nowMs)
     const half = goOn(scenes.emergencyUnder, later, mine('d9', 50n), confirm('d9'), stall)
     const { firstEmergencyAtMs } = orderOf(scenes.emergencyUnder)
     expect([reasonsOf(half), orderOf(half).firstEmergencyAtMs]).toEqual([
@@ -319,8 +319,8 @@ describe('what counts', () => {
     ['when its payout has failed since', [goAhead, writeDown, send]],
   ] as const)('nor does it when that block leaves the chain %s', (_, chosen) => {
     const waited = { ...setScene({ rateType: 'fixed' }, see('d1', 100n)), nowMs: EXPIRES_MS + 3_600_000 }
-    const asked = goOn(waited, mine('d1', 100n), confirm('d1'), ...chosen, unmine('d1'))
-    const left = chosen.length > 1 ? goOn(asked, fail) : asked
+    const lost = goOn(waited, mine('d1', 100n), confirm('d1'), ...chosen, unmine('d1'))
+    const left = chosen.length > 1 ? goOn(lost, fail) : lost
     expect(reasonsOf(left)).toBe('PENDING')
     expect(reasonsOf(goOn(left, mine('d1', 100n), confirm('d1')))).toEqual(['LATE_DEPOSIT'])
     expect(reasonsOf(goOn(left, vanish('d1'), expire))).toBe('EXPIRED')
@@ -822,10 +822,10 @@ describe('refunds', () => {
     const back = [unmine('d1'), mine('d1', 100n), confirm('d1')]
 
     test('when its deposit comes back', () => {
-      const asked = goOn(payoutFailed, ...back)
-      expect(reasonsOf(asked)).toEqual(['DESTINATION_PROBLEM'])
-      expect(orderOf(asked).failedCosts).toEqual(orderOf(payoutFailed).failedCosts)
-      expect(orderOf(goOn(asked, goAhead)).state).toMatchObject({
+      const emergency = goOn(payoutFailed, ...back)
+      expect(reasonsOf(emergency)).toEqual(['DESTINATION_PROBLEM'])
+      expect(orderOf(emergency).failedCosts).toEqual(orderOf(payoutFailed).failedCosts)
+      expect(orderOf(goOn(emergency, goAhead)).state).toMatchObject({
         status: 'EXCHANGE',
         payoutId: expect.stringMatching(/:2$/),
       })

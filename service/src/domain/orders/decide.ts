@@ -1,5 +1,6 @@
 import { unreachable } from '../assert.ts'
 import type { InstantMs } from '../time.ts'
+import { onActionChosen } from './action_chosen.ts'
 import type { Decision } from './decision.ts'
 import {
   onDepositConfirmed,
@@ -8,7 +9,6 @@ import {
   onDepositVanished,
   onOrderExpired,
 } from './deposits.ts'
-import { onActionChosen } from './emergency.ts'
 import { onExchangePriced, onExchangeStalled } from './exchange.ts'
 import type { Fact } from './facts.ts'
 import type { Order } from './order.ts'

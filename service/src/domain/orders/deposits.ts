@@ -2,19 +2,17 @@ import type { Posting } from '../ledger/postings.ts'
 import * as ledger from '../ledger/postings.ts'
 import type { Amount } from '../money/amount.ts'
 import type { InstantMs } from '../time.ts'
-import { closeCounting, type Decision, ignore, move, takeBack } from './decision.ts'
+import { closeCounting, type Decision, ignore, move } from './decision.ts'
+import { depositReasons, isAboutDeposits, takeBack } from './emergency.ts'
 import type { Fact } from './facts.ts'
+import { AWAITED_MS, isLockOffered } from './lock_held.ts'
 import {
-  AWAITED_MS,
   countedDeposits,
   type Deposit,
   type DepositRole,
-  depositReasons,
   type EmergencyReason,
   hasFailedAtCost,
-  isAboutDeposits,
   isDust,
-  isLockOffered,
   type Order,
   type OrderState,
   received,

@@ -1,6 +1,7 @@
 import { type Quote, WHOLE_BASIS_POINTS } from '../quotes/quote.ts'
 import type { InstantMs } from '../time.ts'
-import { type Decision, ignore, settle, toEmergency } from './decision.ts'
+import { type Decision, ignore, settle } from './decision.ts'
+import { toEmergency } from './emergency.ts'
 import type { Fact } from './facts.ts'
 import { type Order, type OrderTerms, promised, received } from './order.ts'
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { HOUR_MS, MINUTE_MS } from '../time.ts'
-import { isLockHeld, lockHeldSinceMs, type OrderState } from './order.ts'
+import { isLockHeld, lockHeldSinceMs } from './lock_held.ts'
+import type { OrderState } from './order.ts'
 import { EXPIRES_MS, newOrder } from './testing/story.ts'
 
 /** What: from when on a locked rate is held for who has to choose. How: the same order in each kind of emergency, and in none. */

@@ -4,7 +4,7 @@ import { type Amount, amountOf, toPrecision } from '../money/amount.ts'
 import type { Rate } from '../money/rate.ts'
 import type { PayoutId } from '../payouts/intent.ts'
 import { type BasisPoints, type Quote, quoteAtRate, type RateType } from '../quotes/quote.ts'
-import { CLOCKS_APART_MS, HOUR_MS, type InstantMs } from '../time.ts'
+import type { InstantMs } from '../time.ts'
 import type { OrderId } from './identifiers.ts'
 
 export const orderStatuses = [
@@ -168,35 +168,6 @@ export function hasFailedAtCost({ failedCosts: { payouts, refunds } }: Pick<Orde
   return payouts.units > 0n || refunds.units > 0n
 }
 
-/**
- * How long after `expires_at` an order waits for a deposit that was seen in time and lies in a mempool, and how long a fixed order is
- * still offered its locked rate: for such a deposit, and for a customer who chooses `continue` (see `lockHeldSinceMs`). Without an end
- * that would be an option, taken when the market has moved the right way, and anybody could keep an order waiting (decisions 0019, 0038).
- */
-export const AWAITED_MS = HOUR_MS
-
-export function isLockOffered(heldSinceMs: InstantMs, atMs: InstantMs): boolean {
-  return atMs < heldSinceMs + AWAITED_MS
-}
-
-/**
- * The moment from which the time of the locked rate is counted for an order in EMERGENCY. A delay of ours is not at the cost of a
- * customer who did everything right: then it is counted from when the customer was first asked. Only once: if choosing `continue`
- * began it anew, the customer would hold the rate for as long as the trouble lasts. A first time that at `atMs` is still to come was
- * noted by a clock that was ahead: nobody knows when it was, and the rate is held for nobody until that time comes round.
- */
-export function lockHeldSinceMs(order: Order, atMs: InstantMs): InstantMs {
-  const { state, terms, firstEmergencyAtMs } = order
-  const isOurs = state.status === 'EMERGENCY' && state.reasons.every((reason) => reason === 'NETWORK_PROBLEM')
-  const isKnown = firstEmergencyAtMs !== null && firstEmergencyAtMs <= atMs + CLOCKS_APART_MS
-  return isOurs && isKnown ? Math.max(terms.expiresAtMs, firstEmergencyAtMs) : terms.expiresAtMs
-}
-
-/** Whether an order may still go on at its locked rate. */
-export function isLockHeld(order: Order, atMs: InstantMs): boolean {
-  return isLockOffered(lockHeldSinceMs(order, atMs), atMs)
-}
-
 /** Deposits that add up, whether deep enough or not. */
 export function countedDeposits(order: Order): readonly Deposit[] {
   return order.deposits.filter(({ role, state }) => role === 'counted' && state !== 'vanished')
@@ -239,23 +210,6 @@ export function promised(order: Order): Quote | null {
   const from = received(order)
   const { asks, promises: to, rate, fee, networkFee } = order.terms
   return from.units < asks.units ? quoteAtRate(order.terms, from) : { from, to, rate, fee, networkFee }
-}
-
-/** What is wrong about what was received; empty: it is what was asked, in time, and where the rate is fixed it is worth a payout. */
-export function depositReasons(order: Order): EmergencyReason[] {
-  const reasons: EmergencyReason[] = []
-  const comparison = compareToAsked(order, received(order))
-  // Checked here too, and not only when the exchange is priced: otherwise that would begin again at every deposit that comes into a mempool.
-  const isTooLittle = order.terms.rateType === 'fixed' && promised(order) === null
-  if (comparison === 'under' || isTooLittle) reasons.push('UNDERPAID')
-  if (comparison === 'over') reasons.push('OVERPAID')
-  if (countedDeposits(order).some(({ isLate, state }) => isLate && state === 'confirmed'))
-    reasons.push('LATE_DEPOSIT')
-  return reasons
-}
-
-export function isAboutDeposits(reason: EmergencyReason): boolean {
-  return reason === 'UNDERPAID' || reason === 'OVERPAID' || reason === 'LATE_DEPOSIT'
 }
 
 /** What a reorganisation took away after an outflow was made of it: settled, and no longer confirmed. */

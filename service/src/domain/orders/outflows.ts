@@ -4,8 +4,9 @@ import * as ledger from '../ledger/postings.ts'
 import { type Amount, amountOf } from '../money/amount.ts'
 import type { PayoutId } from '../payouts/intent.ts'
 import type { InstantMs } from '../time.ts'
-import { askAbout, type Decision, ignore, move, nextOutflow, takeBack } from './decision.ts'
+import { type Decision, ignore, move, nextOutflow } from './decision.ts'
 import { openState } from './deposits.ts'
+import { takeBack, toEmergencyAfter } from './emergency.ts'
 import type { Fact } from './facts.ts'
 import { hasFailedAtCost, type Order, type OrderState, orphaned, received } from './order.ts'
 
@@ -83,7 +84,7 @@ export function onPayoutFailed(
   if (wouldPayNow && isPaidFor && !hasFailedAtCost(order)) return planAnew(charged, state, nowMs, spent)
   const takenBack = takeBack(charged)
   const { next, postings, effects } = takenBack
-  if (received(next).units > 0n) return askAbout(takenBack, [problem], nowMs, spent)
+  if (received(next).units > 0n) return toEmergencyAfter(takenBack, [problem], nowMs, spent)
   return move(next, openState(next), nowMs, [...spent, ...postings], effects)
 }
 

@@ -1,6 +1,6 @@
 import { amountOf } from '../../../src/domain/money/amount.ts'
 import type { Fact } from '../../../src/domain/orders/facts.ts'
-import { AWAITED_MS } from '../../../src/domain/orders/order.ts'
+import { AWAITED_MS } from '../../../src/domain/orders/lock_held.ts'
 import {
   commit,
   costOn,
