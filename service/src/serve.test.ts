@@ -14,6 +14,7 @@ import { explainFailure } from './commands/explain_failure.ts'
 import { readServeConfig, type ServeConfig } from './config/serve_config.ts'
 import { migrate } from './db/migrate.ts'
 import { assert } from './domain/assert.ts'
+import { defaultPolicy } from './engine/default_policy.ts'
 import { serve, signerSettings } from './serve.ts'
 import { createKeystore, newMnemonic } from './signer/keystore.ts'
 import { bitcoinIntent, coin, keys } from './signer/testing/fixtures.ts'
@@ -102,6 +103,10 @@ test('a venue that nobody can read is refused together with those to choose from
   await expect(serve(config, pino({ level: 'silent' }))).rejects.toThrow(
     'CAMBIST_PRICE_VENUES: no prices can be read from bitfinix; choose from binance, bitfinex, bitstamp, bybit, coinbase, gate, kraken, kucoin, okx',
   )
+})
+
+test('what nobody configures is what the sandbox and tests go by', () => {
+  expect({ ...defaultPolicy, ...configWith(regtest).trading }).toEqual(defaultPolicy)
 })
 
 const silentSources = ['one', 'two', 'three'].map((name) => ({ name, read: async () => [] }))

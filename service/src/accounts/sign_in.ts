@@ -4,7 +4,7 @@ import { isUniqueViolation, type Sql } from '../db/database.ts'
 import { queueMail } from '../db/mails.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { LINK_LIFETIME_MS } from '../domain/session_lifetimes.ts'
-import type { InstantMs } from '../domain/time.ts'
+import { type InstantMs, inMinutes } from '../domain/time.ts'
 import { type Account, insertAccount, nameAfter } from './accounts.ts'
 import { type AskLimits, refuseFlood, type TooOften } from './ask_limit.ts'
 import { type OwnerPlace, type Requester, visitor } from './owner_place.ts'
@@ -76,8 +76,7 @@ type Link = {
 /** The same words for every reason: who holds the link learns nothing about it. */
 const invalidLink = refuse({
   code: 'link_invalid',
-  message:
-    'the link does not sign in: it was used, it is older than 15 minutes, or it was asked for in another browser; ask for a new one',
+  message: `the link does not sign in: it was used, it is older than ${inMinutes(LINK_LIFETIME_MS)}, or it was asked for in another browser; ask for a new one`,
 })
 
 /** Uses the link up and begins a session. Refusal: `link_invalid`. */

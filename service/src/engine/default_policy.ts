@@ -2,7 +2,11 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
 import type { Policy } from './policy.ts'
 
-/** Where the operator says nothing else. What clients notice of it stands in docs/api.md as well. */
+/**
+ * What the sandbox and tests go by, and a service where its configuration says nothing. Of what can be configured,
+ * `config/variables.ts` has the defaults again, as text; `serve.test.ts` compares them. What clients notice of it stands in
+ * docs/api.md as well.
+ */
 export const defaultPolicy: Policy = {
   fees: { fixed: 100n, float: 50n },
   slippage: 200n,

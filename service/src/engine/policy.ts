@@ -16,6 +16,7 @@ export type Policy = {
   readonly lockLeastLeftMs: number
   /** How long a lapsed lock is remembered, so that its order is told RATE_EXPIRED. */
   readonly lockMemoryMs: number
+  /** How long a float order waits for its deposit; a fixed one waits until its lock ends (`lockMs`). */
   readonly floatOpenMs: number
   /** From this amount (whole units, decimal text) on, a deposit needs the larger number of confirmations. */
   readonly largeDeposits: Partial<Record<CurrencyCode, string>>

@@ -5,7 +5,7 @@ import { askForLink, signIn } from '../../accounts/sign_in.ts'
 import { isToken, makeToken } from '../../accounts/tokens.ts'
 import { accept } from '../../domain/outcome.ts'
 import { LINK_LIFETIME_MS, SESSION_MS_MAX } from '../../domain/session_lifetimes.ts'
-import { SECOND_MS } from '../../domain/time.ts'
+import { inMinutes, SECOND_MS } from '../../domain/time.ts'
 import { limitedAs } from '../limits/client_address.ts'
 import { email, identifier } from '../parameters/kinds.ts'
 import type { RouteContext } from '../route_context.ts'
@@ -22,8 +22,7 @@ export function askForLinkRoute(context: RouteContext): RouteOptions {
     url: '/account/sign-in-links',
     operationId: 'askForSignInLink',
     summary: 'Have a link sent that signs in',
-    description:
-      'It works once, for 15 minutes, in the browser that asked. The answer is the same whether the address has an account or not; an account is made when the link is used.',
+    description: `It works once, for ${inMinutes(LINK_LIFETIME_MS)}, in the browser that asked. The answer is the same whether the address has an account or not; an account is made when the link is used.`,
     parameters: { email: email('Where to send the link.') },
     data: nothing,
     act: async (values, { request, requester, cookies }) => {

@@ -1,5 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
+import { inMinutes } from '../../domain/time.ts'
+import { defaultPolicy } from '../../engine/default_policy.ts'
 import type { Desk, DeskOutcome, MarketView, RateView } from '../../engine/desks/desk.ts'
 import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
@@ -13,6 +15,7 @@ import { readQuery } from '../parameters/read_query.ts'
 import { admitAnonymous, queryOf, type RouteContext } from '../route_context.ts'
 
 const rateTypes = ['fixed', 'float'] as const
+const LOCKED_FOR = inMinutes(defaultPolicy.lockMs)
 
 const rateParameters = {
   from: symbol('Source currency code.', 'BTC'),
@@ -23,7 +26,7 @@ const rateParameters = {
   to_network: optional(symbol('Destination network; same rule.', 'ERC20')),
   amount: amount('Amount to exchange: at most 15 significant digits, no exponent.', 0.05),
   rate_type: withDefault(
-    choice(rateTypes, 'Fixed is locked for 15 minutes; float follows the market.'),
+    choice(rateTypes, `Fixed is locked for ${LOCKED_FOR}; float follows the market.`),
     'float',
   ),
   direction: withDefault(
@@ -98,7 +101,7 @@ export function rateRoute(context: RouteContext): RouteOptions {
       tags: ['exchange'],
       operationId: 'getRate',
       summary: 'What an exchange would bring',
-      description: 'A fixed rate is kept for 15 minutes under its `rate_id`; a float rate is only a view.',
+      description: `A fixed rate is kept for ${LOCKED_FOR} under its \`rate_id\`; a float rate is only a view.`,
       security: [],
       querystring: parametersSchema(rateParameters, 'query'),
       response: {
