@@ -1,22 +1,16 @@
 import { ECDH } from 'node:crypto'
 import { HDKey } from '@scure/bip32'
-import { NETWORK, p2wpkh, TEST_NETWORK } from '@scure/btc-signer'
+import { p2wpkh } from '@scure/btc-signer'
 import { classicAddressToXAddress } from 'ripple-address-codec'
 import { deriveAddress } from 'ripple-keypairs'
 import { publicKeyToAddress } from 'viem/accounts'
 import { bytesToHex } from 'viem/utils'
 import { assert } from '../domain/assert.ts'
+import { bitcoinSpellings } from '../domain/catalog/bitcoin_spellings.ts'
 import type { AddressFamily, BitcoinNetwork } from '../domain/catalog/networks.ts'
 import type { KeyPath } from '../domain/payouts/intent.ts'
 import { tronAddressOf } from './addresses/tron_address.ts'
 import { deriveEd25519 } from './slip10.ts'
-
-/** Address prefixes; regtest differs from testnet only in its bech32 word. */
-export const bitcoinNetworks = {
-  mainnet: NETWORK,
-  testnet: TEST_NETWORK,
-  regtest: { ...TEST_NETWORK, bech32: 'bcrt' },
-} as const satisfies Record<BitcoinNetwork, typeof NETWORK>
 
 /** Every key we have, by path. Private keys do not leave this folder. */
 export type Keys = {
@@ -110,7 +104,7 @@ function branchPath(family: Secp256k1Family, purpose: KeyPath['purpose'], networ
 }
 
 function bitcoinAddress(publicKey: Uint8Array, network: BitcoinNetwork): string {
-  const { address } = p2wpkh(publicKey, bitcoinNetworks[network])
+  const { address } = p2wpkh(publicKey, bitcoinSpellings[network])
   assert(address !== undefined, 'a witness program has an address')
   return address
 }

@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connectRpc, type Devnet, type Rpc, startDevnet } from '@cambist/devnet'
-import { Address, OutScript, RawTx, TEST_NETWORK } from '@scure/btc-signer'
+import { Address, OutScript, RawTx } from '@scure/btc-signer'
 import { bitcoin } from '../../src/chains/bitcoin/index.ts'
 import { systemClock } from '../../src/clock.ts'
+import { bitcoinSpellings } from '../../src/domain/catalog/bitcoin_spellings.ts'
 import { sealText } from '../../src/domain/orders/seal.ts'
 import type { Intent, KeyPath } from '../../src/domain/payouts/intent.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
@@ -15,8 +16,6 @@ import type { ChainDriver } from './chain_driver.ts'
 
 /** Of connector and signer alike: what the one writes down the other signs. */
 const FEE_SATOSHI_MAX = 100_000n
-
-const REGTEST = { ...TEST_NETWORK, bech32: 'bcrt' }
 
 export type BitcoinDriver = ChainDriver & {
   readonly rpc: Rpc
@@ -181,12 +180,12 @@ function toHex(bytes: Uint8Array): string {
 }
 
 export function scriptOf(address: string): Uint8Array {
-  return OutScript.encode(Address(REGTEST).decode(address))
+  return OutScript.encode(Address(bitcoinSpellings.regtest).decode(address))
 }
 
 /** The 20 bytes a P2WPKH address stands for. */
 export function programOf(address: string): Uint8Array {
-  const decoded = Address(REGTEST).decode(address)
+  const decoded = Address(bitcoinSpellings.regtest).decode(address)
   if (decoded.type !== 'wpkh') throw new Error(`${address} is P2WPKH`)
   return decoded.hash
 }

@@ -3,6 +3,7 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 import { NodeBusy } from '../chain.ts'
 import { listIn, objectIn, satoshiIn } from './replies.ts'
 import { NoAnswer, type Rpc, RpcRefusal } from './rpc.ts'
+import { BITCOIN } from './settings.ts'
 
 /** A block reward paid to us is never a transfer (transfers.ts), so it is not held either. */
 function addCoin(sum: bigint, item: unknown): bigint {
@@ -19,7 +20,7 @@ export function watchBalance(rpc: Rpc) {
   let last: Promise<unknown> = Promise.resolve()
 
   return (asset: AssetId, addresses: readonly string[]): Promise<bigint> => {
-    assert(asset === 'BTC:BTC', `the bitcoin chain holds ${asset}`)
+    assert(asset === BITCOIN, `the bitcoin chain holds ${asset}`)
     const scan = last.then(async () => {
       if (addresses.length === 0) return 0n
       const descriptors = addresses.map((address) => `addr(${address})`)

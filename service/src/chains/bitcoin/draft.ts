@@ -6,7 +6,7 @@ import type { BitcoinIntent, Coin, Intent, Outflow } from '../../domain/payouts/
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
 import { type OutputKind, type ParsedAddress, parseAddress } from './addresses.ts'
 import { isWithinTotal, refuseAboveTotal, selectCoins, totalOf } from './coin_selection.ts'
-import type { BitcoinSettings } from './settings.ts'
+import { BITCOIN, type BitcoinSettings } from './settings.ts'
 import { dustLimit, feeFor, highest, vbytesOf } from './sizes.ts'
 
 /** A replacement pays for its own relay on top of what it replaces (BIP-125 rule 4); the usual node asks 1 sat/vB. */
@@ -146,7 +146,7 @@ export function parsePayment(
   network: BitcoinNetwork,
   outflow: Outflow,
 ): Outcome<{ address: ParsedAddress; satoshi: bigint }, DraftRejection> {
-  assert(outflow.asset === 'BTC:BTC', `the bitcoin chain pays ${outflow.asset}`)
+  assert(outflow.asset === BITCOIN, `the bitcoin chain pays ${outflow.asset}`)
   const address = parseAddress(network, outflow.address)
   if (!address.ok) return refuse({ code: 'destination', message: address.rejection.message })
   const satoshi = toChainUnits(outflow)

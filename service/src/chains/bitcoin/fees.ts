@@ -10,7 +10,7 @@ import { isWithinTotal } from './coin_selection.ts'
 import { parsePayment, rateWithin } from './draft.ts'
 import { objectIn, satoshiIn } from './replies.ts'
 import { NoAnswer, type Rpc, RpcRefusal } from './rpc.ts'
-import type { BitcoinSettings } from './settings.ts'
+import { BITCOIN, type BitcoinSettings } from './settings.ts'
 import { feeFor, highest, vbytesOf } from './sizes.ts'
 
 /** The node is asked what is mined within so many blocks; one is not estimated. */
@@ -37,7 +37,7 @@ export async function estimatePayout(
   settings: BitcoinSettings,
   asset: AssetId,
 ): Promise<PayoutEstimate> {
-  assert(asset === 'BTC:BTC', `the bitcoin chain pays ${asset}`)
+  assert(asset === BITCOIN, `the bitcoin chain pays ${asset}`)
   return estimateAt(await milliSatPerVbNow(rpc, settings), settings)
 }
 
@@ -51,7 +51,7 @@ export function estimateAt(
   const feeSatoshi = feeFor(vbytes, rate.ok ? rate.value : rules.milliSatPerVbMax)
   const isWithin = isWithinTotal(feeSatoshi, rules)
   return {
-    cost: amountOf('BTC:BTC', isWithin ? feeSatoshi : rules.feeSatoshiMax),
+    cost: amountOf(BITCOIN, isWithin ? feeSatoshi : rules.feeSatoshiMax),
     isAboveFeeCap: !(rate.ok && isWithin),
   }
 }

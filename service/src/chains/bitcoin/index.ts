@@ -13,7 +13,7 @@ import { lookup } from './lookup.ts'
 import { watchMempool } from './mempool.ts'
 import { blockHash, head, readBlock } from './read_block.ts'
 import { connect } from './rpc.ts'
-import type { BitcoinSettings } from './settings.ts'
+import { BITCOIN, type BitcoinSettings } from './settings.ts'
 
 export type { BitcoinSettings } from './settings.ts'
 
@@ -30,7 +30,7 @@ export function bitcoin(settings: BitcoinSettings): Chain {
     id,
     family: 'bitcoin',
     model: 'coins',
-    assets: ['BTC:BTC'],
+    assets: [BITCOIN],
     parseAddress(text) {
       const parsed = parseAddress(network, text)
       return parsed.ok ? accept(parsed.value.canonical) : parsed

@@ -3,6 +3,7 @@ import type { Outcome } from '../../domain/outcome.ts'
 import type { TxStatus } from '../chain.ts'
 import { integerIn, objectIn, satoshiIn, textIn } from './replies.ts'
 import { NoAnswer, type Rpc, type RpcRefusal } from './rpc.ts'
+import { BITCOIN } from './settings.ts'
 
 /** Said only when both the mempool and a complete index were searched (rpc/rawtransaction.cpp). */
 const ABSENT = /^No such mempool or blockchain transaction\./
@@ -52,7 +53,7 @@ async function readStatus(rpc: Rpc, found: Outcome<unknown, RpcRefusal>): Promis
     where: 'block',
     block: { height: integerIn(header.height, 'getblockheader height'), hash },
     succeeded: true,
-    cost: amountOf('BTC:BTC', feeOf(tx)),
+    cost: amountOf(BITCOIN, feeOf(tx)),
   }
 }
 

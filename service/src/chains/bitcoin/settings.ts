@@ -1,4 +1,4 @@
-import { NETWORK, TEST_NETWORK } from '@scure/btc-signer'
+import { bitcoinSpellings } from '../../domain/catalog/bitcoin_spellings.ts'
 import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 
 export type BitcoinSettings = {
@@ -17,20 +17,23 @@ export type BitcoinSettings = {
   readonly scanTimeoutMs?: number
 }
 
+/** The only asset there is on this chain. */
+export const BITCOIN = 'BTC:BTC'
+
 /** What tells one network from another: how addresses are spelt, how the chain starts. */
 export const networkFacts = {
   mainnet: {
-    spelling: NETWORK,
+    spelling: bitcoinSpellings.mainnet,
     chain: 'main',
     genesis: '000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f',
   },
   testnet: {
-    spelling: TEST_NETWORK,
+    spelling: bitcoinSpellings.testnet,
     chain: 'test',
     genesis: '000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943',
   },
   regtest: {
-    spelling: { ...TEST_NETWORK, bech32: 'bcrt' },
+    spelling: bitcoinSpellings.regtest,
     chain: 'regtest',
     genesis: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
   },

@@ -1,6 +1,7 @@
 import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
 import { addressOfScript } from './addresses.ts'
+import { BITCOIN } from './settings.ts'
 import type { WireTx } from './wire.ts'
 
 /**
@@ -18,7 +19,7 @@ export async function transfersToOurs(
     for (const [index, { satoshi, script }] of outputs.entries()) {
       const to = satoshi > 0n ? addressOfScript(network, script) : null
       if (to !== null)
-        transfers.push({ id: `${txid}:${index}`, txHash: txid, to, asset: 'BTC:BTC', units: satoshi })
+        transfers.push({ id: `${txid}:${index}`, txHash: txid, to, asset: BITCOIN, units: satoshi })
     }
   }
   if (transfers.length === 0) return []

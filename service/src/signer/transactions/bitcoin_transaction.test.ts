@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { hexToBytes } from 'viem'
 import { expect, test } from 'vitest'
 import { assert } from '../../domain/assert.ts'
+import { bitcoinSpellings } from '../../domain/catalog/bitcoin_spellings.ts'
 import type { BitcoinIntent, Coin } from '../../domain/payouts/intent.ts'
-import { bitcoinNetworks } from '../derivation.ts'
 import { bitcoinIntent, coin, customerBitcoin, keys, otherBitcoin, settings } from '../testing/fixtures.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
 
@@ -94,9 +94,9 @@ test('the bytes are the transaction of the intent, with true signatures', () => 
     expect(isSignatureTrue(intent, tx, at)).toBe(true)
   }
   expect(tx.outputsLength).toBe(2)
-  expect(tx.getOutputAddress(0, bitcoinNetworks.regtest)).toBe(customerBitcoin)
+  expect(tx.getOutputAddress(0, bitcoinSpellings.regtest)).toBe(customerBitcoin)
   expect(tx.getOutput(0).amount).toBe(120_000_000n)
-  expect(tx.getOutputAddress(1, bitcoinNetworks.regtest)).toBe(intent.change?.address)
+  expect(tx.getOutputAddress(1, bitcoinSpellings.regtest)).toBe(intent.change?.address)
   expect(tx.getOutput(1).amount).toBe(29_998_000n)
 })
 

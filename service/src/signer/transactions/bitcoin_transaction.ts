@@ -1,9 +1,10 @@
 import { Address, p2wpkh, Transaction } from '@scure/btc-signer'
 import { bytesToHex } from 'viem/utils'
+import { bitcoinSpellings } from '../../domain/catalog/bitcoin_spellings.ts'
 import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 import { accept, type Outcome } from '../../domain/outcome.ts'
 import type { BitcoinIntent, SignedTx } from '../../domain/payouts/intent.ts'
-import { bitcoinNetworks, type Keys } from '../derivation.ts'
+import type { Keys } from '../derivation.ts'
 import { refuseToSign } from '../rejections.ts'
 import type { BitcoinSettings } from '../settings.ts'
 import type { SignRejection } from '../signer.ts'
@@ -25,7 +26,7 @@ export function signBitcoin(
   if (intent.feeSatoshi > settings.feeSatoshiMax) {
     return refuseToSign('limit_exceeded', `a fee is at most ${settings.feeSatoshiMax} satoshi`)
   }
-  const network = bitcoinNetworks[settings.network]
+  const network = bitcoinSpellings[settings.network]
   const tx = new Transaction({ version: 2, lockTime: 0 })
   for (const { txHash, index, satoshi, key } of intent.inputs) {
     const { script } = p2wpkh(keys.publicKey('bitcoin', key), network)
@@ -43,7 +44,7 @@ export function signBitcoin(
 
 /** The text as the network writes it, or null when it is no address that can be paid there. */
 export function canonicalBitcoinAddress(text: string, network: BitcoinNetwork): string | null {
-  const coder = Address(bitcoinNetworks[network])
+  const coder = Address(bitcoinSpellings[network])
   try {
     const decoded = coder.decode(text)
     // Anyone may spend from pay-to-anchor.
