@@ -16,9 +16,9 @@ import { startService } from './main.ts'
 import { defaultPriceRules, isVenueId, priceBook, priceSources, venueIds } from './prices/index.ts'
 import type { PriceSource } from './prices/price_source.ts'
 import type { SignerSettings } from './signer/settings.ts'
-import { signerCaps } from './signer_caps.ts'
-import { toldCurrencies } from './told_currencies.ts'
 import type { ApiRole, EngineRole, NotifierRole, RunningPrices, Service, SignerRole } from './wiring/roles.ts'
+import { signerCaps } from './wiring/signer_caps.ts'
+import { toldCurrencies } from './wiring/told_currencies.ts'
 
 /** A process of the real service, as its configuration says. `sources` are the venues on the internet, unless given. */
 export async function serve(

@@ -4,7 +4,7 @@ import { type AssetId, assets } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import type { SignerSettings } from '../signer/settings.ts'
-import { signerCaps } from '../signer_caps.ts'
+import { signerCaps } from '../wiring/signer_caps.ts'
 
 const EOS_ACCOUNT = 'mycambist123'
 const GWEI = powerOfTen(9)

@@ -18,10 +18,10 @@ import { closerOf } from '../http/close_server.ts'
 import { listenAt } from '../http/listen_at.ts'
 import { buildOperatorServer } from '../http/operator_server.ts'
 import type { EndpointDesk, OperatorParts } from '../http/parts.ts'
-import type { Opened } from '../opened.ts'
-import { toldCurrencies } from '../told_currencies.ts'
+import type { Opened } from './opened.ts'
 import { orderTokens, sealWith } from './order_keys.ts'
 import { type ApiRole, decidesOrders, type Service, type ServiceOptions } from './roles.ts'
+import { toldCurrencies } from './told_currencies.ts'
 
 const LAST_ANSWERS_MS = 500
 

@@ -3,10 +3,10 @@ import type { Database, Sql } from '../db/database.ts'
 import { signedTransactions } from '../db/signed_transactions.ts'
 import { onSignerDatabase } from '../db/signer_database.ts'
 import { findUnrecorded } from '../db/unrecorded.ts'
-import type { Opened } from '../opened.ts'
 import type { Signer } from '../signer/signer.ts'
 import { socketSigner } from '../signer/socket/socket_client.ts'
 import { bringSchema, openPool } from './databases.ts'
+import type { Opened } from './opened.ts'
 import type { ServiceOptions, SignerRole } from './roles.ts'
 
 /** The signer of this process, which engines of others reach where it has a socket. */

@@ -1,6 +1,6 @@
-import { type ChainSettings, tokensOf } from './config/chain_settings.ts'
-import type { EvmChainId } from './domain/catalog/networks.ts'
-import type { SignerSettings } from './signer/settings.ts'
+import { type ChainSettings, tokensOf } from '../config/chain_settings.ts'
+import type { EvmChainId } from '../domain/catalog/networks.ts'
+import type { SignerSettings } from '../signer/settings.ts'
 
 /**
  * What the signer is told of each chain: the networks, the listed tokens, and caps that nothing which a connector may bid is above.

@@ -1,6 +1,6 @@
-import type { ChainSettings } from './config/chain_settings.ts'
-import { assets } from './domain/catalog/assets.ts'
-import type { CurrencyCode } from './domain/catalog/currencies.ts'
+import type { ChainSettings } from '../config/chain_settings.ts'
+import { assets } from '../domain/catalog/assets.ts'
+import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { signerCaps } from './signer_caps.ts'
 
 /**

@@ -1,9 +1,9 @@
 import type { KeyObject } from 'node:crypto'
-import { CommandRefused } from './command_refused.ts'
-import type { Sql } from './db/database.ts'
-import { noteSealKeyId, readSealKeyId } from './db/order_seal_key.ts'
-import { findOpenSeals } from './db/orders.ts'
-import { makeSeal, sealKeyIdOf } from './engine/seal.ts'
+import { CommandRefused } from '../command_refused.ts'
+import type { Sql } from '../db/database.ts'
+import { noteSealKeyId, readSealKeyId } from '../db/order_seal_key.ts'
+import { findOpenSeals } from '../db/orders.ts'
+import { makeSeal, sealKeyIdOf } from '../engine/seal.ts'
 
 /**
  * Orders that one process seals with another key than the signer's would take deposits and never be paid. Throws CommandRefused

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { readChains } from './config/chain_settings.ts'
-import { readEnvironment } from './config/environment.ts'
+import { readChains } from '../config/chain_settings.ts'
+import { readEnvironment } from '../config/environment.ts'
 import { toldCurrencies } from './told_currencies.ts'
 
 test('what is told of prices is about coins and tokens that are offered, and about USDT', () => {
