@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
 import { readLookedBefore } from '../db/chain_looks.ts'
@@ -217,6 +218,29 @@ test('what lies in more coins than one payout can spend is promised to nobody', 
   )
   await mineCoin('large coin', 1_000_000n)
   expect(await free()).toBe(1_000_000n + 499n * 1_000n)
+})
+
+test('who has to move everything is told of the coins of payouts under way, as running.md says', async () => {
+  const page = readFileSync(new URL('../../../docs/operating/running.md', import.meta.url), 'utf8')
+  const [statement] = page.match(/SELECT [^;`]* FROM coins\b[^;`]*;/) ?? []
+  assert(statement !== undefined, 'the page has the statement')
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 500_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  const payoutId = `${order.terms.id}:1`
+  for (const satoshi of [700_000n, 40_000n, 3_000n]) await mineCoin(`coin of ${satoshi}`, satoshi)
+  await markSpent(stage.db, 'BTC', [coin('coin of 700000', 700_000n)], payoutId)
+  // As `ledger book` marks what was spent with another program.
+  await markSpent(stage.db, 'BTC', [coin('coin of 3000', 3_000n)], 'operator:1')
+  const told = async () => {
+    const rows = await stage.db.query<{ sum: bigint; taken_by: string | null }>(statement)
+    return rows.map((row) => [BigInt(row.sum), row.taken_by])
+  }
+  expect(await told(), 'drafted and not sent').toEqual([[740_000n, payoutId]])
+  await writeAttempt(stage, payoutId, 1, 'payout-tx')
+  expect(await told(), 'sent').toEqual([[740_000n, payoutId]])
+  await setOutflowState(stage.db, payoutId, ['broadcast'], 'confirmed')
+  expect(await told(), 'gone').toEqual([[40_000n, null]])
 })
 
 test('a deposit that waits for its exchange is its customer’s until then', async () => {
