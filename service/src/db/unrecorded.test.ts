@@ -152,6 +152,30 @@ test('an order that was paid without a record of it is paid no more once the rec
   expect(await unrecorded()).toEqual([])
 })
 
+test('of what was signed for an order only its last number may be owed, as running.md lists it', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/operating/running.md'), 'utf8')
+  const [, statement] = /```sql\n *(SELECT payout_id,[^`]*LIKE 'CB%'[^`]*)```/.exec(page) ?? []
+  assert(statement !== undefined, 'the page has the statement')
+  const [refunded, paid] = ['CB0000000000000017', 'CB0000000000000042']
+  for (let number = 1; number <= 9; number += 1) await record(`${refunded}:${number}`)
+  stage.advance(1)
+  await record(`${paid}:1`)
+  await stage.corrupt("UPDATE signer.signed_transactions SET tx_hash = tx_hash || ', attempt 1'")
+  await record(`${paid}:1`, 2)
+  await record('house-ETH-5:1')
+  stage.advance(1)
+  await record(`${refunded}:10`)
+  const rows = await stage.db.query<{ payout_id: string; attempt: number; may_be_owed: string }>(statement)
+  const told = rows.map((row) => [row.payout_id, row.attempt, row.may_be_owed])
+  const perhaps = 'if nothing of its order succeeded'
+  expect(told).toEqual([
+    [`${refunded}:10`, 1, perhaps],
+    ...[9, 8, 7, 6, 5, 4, 3, 2, 1].map((number) => [`${refunded}:${number}`, 1, 'NEVER']),
+    [`${paid}:1`, 2, perhaps],
+    [`${paid}:1`, 1, perhaps],
+  ])
+})
+
 // What customers give, and what the transfer of a payout to it names on the chain.
 const stellarAccount = 'GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ'
 /** Of id 2^63, an example of SEP-23: https://stellar.org/protocol/sep-23 */
