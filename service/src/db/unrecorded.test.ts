@@ -21,7 +21,15 @@ import {
 } from '../engine/testing/books_stage.ts'
 import { pagesTouched } from '../engine/testing/pages_touched.ts'
 import type { SigningWorld } from '../engine/world.ts'
-import { solanaIntent } from '../signer/testing/fixtures.ts'
+import {
+  bitcoinIntent,
+  customerBitcoin,
+  customerEvm,
+  evmIntent,
+  otherEvm,
+  solanaIntent,
+  xrpIntent,
+} from '../signer/testing/fixtures.ts'
 import type { ClaimedOutflow } from './outflows.ts'
 import { signedTransactions } from './signed_transactions.ts'
 import { findUnrecorded } from './unrecorded.ts'
@@ -173,6 +181,42 @@ test('of what was signed for an order only its last number may be owed, as runni
     ...[9, 8, 7, 6, 5, 4, 3, 2, 1].map((number) => [`${refunded}:${number}`, 1, 'NEVER']),
     [`${paid}:1`, 2, perhaps],
     [`${paid}:1`, 1, perhaps],
+  ])
+})
+
+test('what was signed from us to us is listed as what it does, fillers too, as running.md says', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/operating/running.md'), 'utf8')
+  const [, statement] = /```sql\n *(SELECT payout_id,[^`]*LIKE 'sweep-%'[^`]*)```/.exec(page) ?? []
+  assert(statement !== undefined, 'the page has the statement')
+  const deposit = { purpose: 'deposit', index: 3 } as const
+  const units = 21_000n
+  const intents = [
+    bitcoinIntent({ payoutId: 'house-BTC-CB0000000000000017-1:1', change: null }),
+    evmIntent({ payoutId: 'house-ETH-5:1', to: otherEvm, units: 0n }),
+    xrpIntent({ payoutId: 'house-XRP-5:1', payment: null }),
+    evmIntent({ payoutId: 'sweep-ETH-3-1:1', to: customerEvm, units }),
+    evmIntent({ payoutId: 'sweep-ETH-3-2:1', to: otherEvm, units, from: deposit }),
+    evmIntent({ payoutId: 'CB0000000000000017:1' }),
+  ]
+  for (const intent of intents) {
+    const { payoutId, attempt } = intent
+    const tx = { txHash: `recorded ${payoutId}`, bytes: '00' }
+    const signed = { payoutId, attempt, intent, asset: 'ETH:ETH', units: 0n, tx, atMs: 1 }
+    await signedTransactions(stage.db).insertOnce(signed, [])
+  }
+  const rows = await stage.db.query<{
+    payout_id: string
+    does: string
+    goes_to: string
+    chain_units: string
+  }>(statement)
+  const told = rows.map((row) => [row.payout_id, row.does, row.goes_to, row.chain_units]).toSorted()
+  expect(told).toEqual([
+    ['house-BTC-CB0000000000000017-1:1', 'fills', customerBitcoin, null],
+    ['house-ETH-5:1', 'fills', otherEvm, '0'],
+    ['house-XRP-5:1', 'fills', null, null],
+    ['sweep-ETH-3-1:1', 'brings gas', customerEvm, String(units)],
+    ['sweep-ETH-3-2:1', 'sweeps', otherEvm, String(units)],
   ])
 })
 
