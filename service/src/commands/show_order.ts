@@ -9,6 +9,7 @@ import { isOrderId, type OrderId } from '../domain/orders/identifiers.ts'
 import type { Order } from '../domain/orders/order.ts'
 import { hostOf } from '../domain/webhooks/receiver_url.ts'
 import { show } from '../engine/books/audit_order.ts'
+import { verdictText } from '../engine/payouts/judge.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { describeTold } from './describe_told.ts'
 import { section, showTime, toJson } from './table.ts'
@@ -101,78 +102,106 @@ function describeDeposits({ deposits }: Order): string {
   return section('Deposits', ['DEPOSIT', 'AMOUNT', 'ROLE', 'STATE', 'BLOCK', 'SEEN', 'TRANSACTION'], rows)
 }
 
+function describeFile(file: OrderFile): string[] {
+  return [
+    describeAtAddress(file),
+    describeWords(file),
+    describeVerdicts(file),
+    describeNotes(file),
+    describeEvents(file),
+    describeFacts(file),
+    describePostings(file),
+    describeOutflows(file),
+    describeAttempts(file),
+  ]
+}
+
+function describeAtAddress({ at_address }: OrderFile): string {
+  const rows = at_address.map((one) => [
+    one.deposit_key,
+    one.kind,
+    show(one.asset, one.units),
+    one.state,
+    showTime(one.seen_at_ms),
+    one.tx_hash,
+  ])
+  const head = ['DEPOSIT', 'WHY', 'AMOUNT', 'STATE', 'SEEN', 'TRANSACTION']
+  return section("At its address, not the order's", head, rows)
+}
+
 function describeWords({ words }: OrderFile): string {
   const rows = words.map((one) => [one.about, show(one.asset, one.units), showTime(one.at_ms), one.because])
   return section('Closed or written off', ['ABOUT', 'AMOUNT', 'AT', 'BECAUSE'], rows)
 }
 
-function describeFile(file: OrderFile): string[] {
-  return [
-    section(
-      "At its address, not the order's",
-      ['DEPOSIT', 'WHY', 'AMOUNT', 'STATE', 'SEEN', 'TRANSACTION'],
-      file.at_address.map((one) => [
-        one.deposit_key,
-        one.kind,
-        show(one.asset, one.units),
-        one.state,
-        showTime(one.seen_at_ms),
-        one.tx_hash,
-      ]),
-    ),
-    describeWords(file),
-    section(
-      'Events',
-      ['#', 'AT', 'FROM', 'TO', 'BECAUSE OF'],
-      file.events.map((event) => [
-        String(event.sequence),
-        showTime(event.at_ms),
-        event.previous_status ?? '-',
-        event.status,
-        event.fact_key,
-      ]),
-    ),
-    section(
-      'Facts',
-      ['AT', 'FACT', 'OUTCOME', 'KEY'],
-      file.facts.map((fact) => [showTime(fact.at_ms), fact.kind, fact.outcome, fact.fact_key]),
-    ),
-    section(
-      'Postings',
-      ['AT', 'DEBIT', 'CREDIT', 'AMOUNT', 'ENTRY'],
-      file.postings.map((one) => [
-        showTime(one.at_ms),
-        one.debit,
-        one.credit,
-        show(one.asset, one.units),
-        one.entry_key,
-      ]),
-    ),
-    section(
-      'Outflows',
-      ['OUTFLOW', 'KIND', 'STATE', 'AMOUNT', 'TO', 'TAG', 'PLANNED', 'TROUBLE'],
-      file.outflows.map((one) => [
-        one.payout_id,
-        one.kind,
-        one.state,
-        show(one.asset, one.units),
-        one.address,
-        one.tag ?? '-',
-        showTime(one.planned_at_ms),
-        one.trouble ?? '-',
-      ]),
-    ),
-    section(
-      'Attempts',
-      ['OUTFLOW', '#', 'TRANSACTION', 'ANSWER', 'DRAFTED', 'SENT'],
-      file.attempts.map((one) => [
-        one.payout_id,
-        String(one.attempt),
-        one.tx_hash ?? '-',
-        one.answer ?? '-',
-        showTime(one.drafted_at_ms),
-        showTime(one.broadcast_at_ms),
-      ]),
-    ),
-  ]
+function describeVerdicts({ verdicts }: OrderFile): string {
+  const rows = verdicts.map((one) => [
+    one.payout_id,
+    verdictText(one.is_paid),
+    one.tx_hash,
+    one.moved,
+    showTime(one.at_ms),
+    one.by ?? '-',
+    one.because ?? '-',
+  ])
+  return section('Judged', ['OUTFLOW', 'AS', 'TRANSACTION', 'MOVED', 'AT', 'BY', 'BECAUSE'], rows)
+}
+
+function describeNotes({ notes }: OrderFile): string {
+  const rows = notes.map((one) => [one.subject, showTime(one.at_ms), one.by ?? '-', one.because ?? '-'])
+  return section('Noted', ['ABOUT', 'AT', 'BY', 'BECAUSE'], rows)
+}
+
+function describeEvents({ events }: OrderFile): string {
+  const rows = events.map((event) => [
+    String(event.sequence),
+    showTime(event.at_ms),
+    event.previous_status ?? '-',
+    event.status,
+    event.fact_key,
+  ])
+  return section('Events', ['#', 'AT', 'FROM', 'TO', 'BECAUSE OF'], rows)
+}
+
+function describeFacts({ facts }: OrderFile): string {
+  const rows = facts.map((fact) => [showTime(fact.at_ms), fact.kind, fact.outcome, fact.fact_key])
+  return section('Facts', ['AT', 'FACT', 'OUTCOME', 'KEY'], rows)
+}
+
+function describePostings({ postings }: OrderFile): string {
+  const rows = postings.map((one) => [
+    showTime(one.at_ms),
+    one.debit,
+    one.credit,
+    show(one.asset, one.units),
+    one.entry_key,
+  ])
+  return section('Postings', ['AT', 'DEBIT', 'CREDIT', 'AMOUNT', 'ENTRY'], rows)
+}
+
+function describeOutflows({ outflows }: OrderFile): string {
+  const rows = outflows.map((one) => [
+    one.payout_id,
+    one.kind,
+    one.state,
+    show(one.asset, one.units),
+    one.address,
+    one.tag ?? '-',
+    showTime(one.planned_at_ms),
+    one.trouble ?? '-',
+  ])
+  const head = ['OUTFLOW', 'KIND', 'STATE', 'AMOUNT', 'TO', 'TAG', 'PLANNED', 'TROUBLE']
+  return section('Outflows', head, rows)
+}
+
+function describeAttempts({ attempts }: OrderFile): string {
+  const rows = attempts.map((one) => [
+    one.payout_id,
+    String(one.attempt),
+    one.tx_hash ?? '-',
+    one.answer ?? '-',
+    showTime(one.drafted_at_ms),
+    showTime(one.broadcast_at_ms),
+  ])
+  return section('Attempts', ['OUTFLOW', '#', 'TRANSACTION', 'ANSWER', 'DRAFTED', 'SENT'], rows)
 }

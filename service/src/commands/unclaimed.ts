@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
-import { type Note, readNotesAbout } from '../db/audit_log.ts'
 import type { Database } from '../db/database.ts'
 import {
   listReserveArrivals,
@@ -8,6 +7,7 @@ import {
   type ReserveArrival,
   type Unclaimed,
 } from '../db/house_deposits.ts'
+import { type Note, readNotesAbout } from '../db/operator_acts.ts'
 import { listClosed, type OperatorWord } from '../db/operator_words.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import { show } from '../engine/books/audit_order.ts'

@@ -166,16 +166,13 @@ export function detailForOwner({
   return rest
 }
 
-export type Note = { readonly subject: string; readonly at_ms: InstantMs; readonly because: string }
-
-/** What operators have noted about any of these, the earliest first. */
-export async function readNotesAbout(sql: Sql, subjects: readonly string[]): Promise<Note[]> {
-  const rows = await sql.query<Omit<Note, 'because'> & { detail: string }>(
-    `SELECT subject, at_ms, detail FROM audit_log
-     WHERE chain = ANY ($1) AND act = 'noted' AND subject = ANY ($2) ORDER BY at_ms, chain, audit_log.sequence`,
-    [[...new Set(subjects.map(houseChain))], subjects],
-  )
-  return rows.map(({ detail, ...row }) => ({ ...row, because: JSON.parse(detail).because }))
+/** Whoever has changed the row may have left no JSON: then it says nothing, and `audit verify` names it. */
+export function readDetail(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
 }
 
 const ROW = `chain, sequence::text, at_ms::text, act, actor, subject, address, detail,

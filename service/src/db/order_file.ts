@@ -6,8 +6,10 @@ import type { InstantMs } from '../domain/time.ts'
 import { HOUSE, HOUSE_BUCKET } from './books.ts'
 import type { Sql } from './database.ts'
 import { type AtAddress, listAtAddressOf } from './house_deposits.ts'
+import { type Note, readNotesAbout } from './operator_acts.ts'
 import { type OperatorWord, readWordsOfOrder } from './operator_words.ts'
 import { type OutflowState, UNBOOKED } from './outflows.ts'
+import { readVerdicts, type ToldVerdict } from './verdicts.ts'
 
 /** An order in a list for the operator. */
 export type ListedOrder = {
@@ -98,6 +100,10 @@ export type OrderFile = {
   readonly at_address: readonly AtAddress[]
   /** What an operator has closed of its deposits, or written off. */
   readonly words: readonly OperatorWord[]
+  /** What operators have judged its payouts to be. */
+  readonly verdicts: readonly ToldVerdict[]
+  /** What they have noted about it, its deposits, its payouts and their transactions. */
+  readonly notes: readonly Note[]
   readonly facts: readonly (Happened & { fact_key: string; kind: string; outcome: string })[]
   readonly events: readonly (Happened & {
     sequence: number
@@ -145,11 +151,32 @@ const OF_LOST_BLOCKS = `
   WHERE bucket = ${HOUSE_BUCKET} AND owner = '${HOUSE}' AND entry_key > $2 || ':0' AND entry_key < $2 || ':a'
     AND starts_with(entry_key, $2 || ':')`
 
+/** By what an operator may name something of an order. */
+const NAMES = `
+  SELECT name FROM (
+    SELECT $2::text AS name
+    UNION SELECT unnest(ARRAY[deposit_key, tx_hash]) FROM deposits WHERE bucket = $1 AND order_id = $2
+    UNION SELECT unnest(ARRAY[deposit_key, tx_hash]) FROM house_deposits WHERE order_id = $2
+    UNION SELECT unnest(ARRAY[payout_id, tx_hash]) FROM outflows LEFT JOIN attempts USING (bucket, payout_id)
+      WHERE bucket = $1 AND order_id = $2) AS named
+  WHERE name IS NOT NULL`
+
 export async function readOrderFile(sql: Sql, orderId: OrderId): Promise<OrderFile> {
   const of: [number, string] = [bucketOf(orderId), orderId]
+  const outflows = await sql.query<OrderFile['outflows'][number]>(
+    `SELECT payout_id, kind, asset, units, address, tag, state, nonce, trouble, planned_at_ms FROM outflows
+     WHERE bucket = $1 AND order_id = $2 ORDER BY planned_at_ms, payout_id`,
+    of,
+  )
+  const names = (await sql.query<{ name: string }>(NAMES, of)).map(({ name }) => name)
   return {
     at_address: await listAtAddressOf(sql, orderId),
     words: await readWordsOfOrder(sql, orderId),
+    verdicts: await readVerdicts(
+      sql,
+      outflows.map(({ payout_id }) => payout_id),
+    ),
+    notes: await readNotesAbout(sql, names),
     facts: await sql.query(
       `SELECT at_ms, fact_key, kind, outcome FROM facts WHERE bucket = $1 AND order_id = $2
        ORDER BY at_ms, fact_key`,
@@ -166,11 +193,7 @@ export async function readOrderFile(sql: Sql, orderId: OrderId): Promise<OrderFi
        ORDER BY at_ms, entry_key, line`,
       of,
     ),
-    outflows: await sql.query(
-      `SELECT payout_id, kind, asset, units, address, tag, state, nonce, trouble, planned_at_ms FROM outflows
-       WHERE bucket = $1 AND order_id = $2 ORDER BY planned_at_ms, payout_id`,
-      of,
-    ),
+    outflows,
     attempts: await sql.query(
       `SELECT a.payout_id, a.attempt, a.tx_hash, a.answer, a.drafted_at_ms, a.broadcast_at_ms
        FROM attempts a JOIN outflows o USING (bucket, payout_id) WHERE a.bucket = $1 AND o.order_id = $2

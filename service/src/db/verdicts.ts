@@ -1,6 +1,7 @@
 import type { PayoutId } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { type OperatorAct, readOperatorActs, type WhoAndWhy } from './operator_acts.ts'
 import { bucketOfPayout, type OtherMove } from './outflows.ts'
 
 /** Whether an operator has said that this move paid, or null: nobody has said anything about just this one. */
@@ -14,6 +15,33 @@ export async function findVerdict(
     [bucketOfPayout(payoutId), payoutId, txHash, moved],
   )
   return row?.is_paid ?? null
+}
+
+/** A verdict, with who gave it and why. */
+export type ToldVerdict = WhoAndWhy & {
+  readonly payout_id: PayoutId
+  readonly tx_hash: string
+  readonly moved: string
+  readonly is_paid: boolean
+}
+
+/** All verdicts there are about these, the earliest first. */
+export async function readVerdicts(sql: Sql, payoutIds: readonly PayoutId[]): Promise<ToldVerdict[]> {
+  const rows = await sql.query<Omit<ToldVerdict, 'by' | 'because' | 'audit_chain'>>(
+    `SELECT payout_id, tx_hash, moved, is_paid, at_wall_ms AS at_ms FROM verdicts
+     WHERE bucket = ANY ($1) AND payout_id = ANY ($2) ORDER BY at_wall_ms, payout_id, tx_hash, moved`,
+    [[...new Set(payoutIds.map(bucketOfPayout))], payoutIds],
+  )
+  if (rows.length === 0) return []
+  const acts = await readOperatorActs(sql, 'payout_judged', payoutIds)
+  return rows.map((row) => {
+    const { by = null, because = null, audit_chain = null } = acts.find((act) => isOf(act, row)) ?? {}
+    return { ...row, by, because, audit_chain }
+  })
+}
+
+function isOf({ subject, detail }: OperatorAct, row: Pick<ToldVerdict, 'payout_id' | 'tx_hash' | 'moved'>) {
+  return subject === row.payout_id && detail.tx_hash === row.tx_hash && detail.moved === row.moved
 }
 
 /** Writes the one verdict there is about a move. */

@@ -1,4 +1,4 @@
-import { type AuditRow, houseChain } from '../../db/audit_log.ts'
+import { type AuditRow, houseChain, readDetail } from '../../db/audit_log.ts'
 import { OPERATOR } from '../../db/books.ts'
 import type { HouseEntry } from '../../db/house_entries.ts'
 import { isAssetId } from '../../domain/catalog/assets.ts'
@@ -37,15 +37,6 @@ function readWord({ chain, sequence, subject, detail }: AuditRow): Word {
   const { entry, amount } = readDetail(detail)
   const row = `row ${sequence} of ${chain} in the audit log`
   return { row, chain, asset: subject ?? '', entry: String(entry), amount: String(amount) }
-}
-
-/** Whoever has changed the row may have left no JSON: then it says nothing, and `audit verify` names it. */
-function readDetail(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(text))
-  } catch {
-    return {}
-  }
 }
 
 function describeStranger({ key, asset, debit, credit, units }: HouseEntry): Problem {

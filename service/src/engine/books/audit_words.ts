@@ -1,5 +1,4 @@
-import type { AuditRow } from '../../db/audit_log.ts'
-import { houseChain } from '../../db/audit_log.ts'
+import { type AuditRow, houseChain, readDetail } from '../../db/audit_log.ts'
 import { type OperatorWord, wordEntryKey } from '../../db/operator_words.ts'
 import type { Problem } from './audit_order.ts'
 import { amountTold } from './operator_word.ts'
@@ -41,15 +40,6 @@ function isOf({ chain, subject, detail }: AuditRow, { about, asset, units }: Ope
 
 function entryOf({ detail }: AuditRow): string {
   return String(readDetail(detail).entry)
-}
-
-/** Whoever has changed the row may have left no JSON: then it says nothing, and `audit verify` names it. */
-function readDetail(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(text))
-  } catch {
-    return {}
-  }
 }
 
 function problem(subject: string, message: string): Problem {

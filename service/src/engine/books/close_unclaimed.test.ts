@@ -1,4 +1,4 @@
-import { hostname } from 'node:os'
+import { hostname, userInfo } from 'node:os'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
 import { appendAudit, houseChain, operator, readAuditBackwards } from '../../db/audit_log.ts'
@@ -125,8 +125,12 @@ test('what an order could not use is closed once: it is capital, leaves the list
   expect(await run('find', `deposit-tx-${id}-500000`)).toMatch(
     new RegExp(`^deposit, closed +${id} +${key}$`, 'm'),
   )
-  const again = await close(key, 'given back once more')
-  expect(again).toBe(`${key} was closed on ${at}: given back, tx 0x4f`)
+  const by = `${userInfo().username}@${hostname()}`
+  const where = `see cambist audit show ${houseChain('BTC:BTC')}`
+  for (const because of ['given back once more', 'given back, tx 0x4f'])
+    expect(await close(key, because)).toBe(
+      `${key} was closed by ${by} on ${at}: given back, tx 0x4f; ${where}`,
+    )
   expect(await balance('BTC:BTC', 'capital')).toBe(-500_000n)
   const rows = await readAuditBackwards(stage.db, houseChain('BTC:BTC'), 9, 9)
   const [row, ...others] = rows.filter(({ act }) => act !== 'noted')
@@ -213,7 +217,7 @@ test('of two who close the same at once one does', async () => {
   for (const key of [await stray(), (await paidTwice()).key]) {
     const told = await Promise.all([close(key, 'one'), close(key, 'two'), close(key, 'three')])
     expect(told.filter((text) => text.includes(' is closed. '))).toHaveLength(1)
-    expect(told.filter((text) => text.includes(' was closed on '))).toHaveLength(2)
+    expect(told.filter((text) => text.includes(' was closed by '))).toHaveLength(2)
   }
   expect(await balance('BTC:BTC', 'capital')).toBe(-507_000n)
   expect(await problems()).toEqual([])
@@ -278,7 +282,7 @@ test('an extra that is closed and loses its block is named until it is back, and
   await unmine(1)
   expect((await problems()).toSorted()).toEqual([wrongSide, lost].toSorted())
   expect(await close(key)).toMatch(
-    /has lost its block and may come back; 0\.005 BTC:BTC of it was closed on /,
+    /has lost its block and may come back; 0\.005 BTC:BTC of it was closed by /,
   )
   expect(await run('unclaimed')).toBe(NONE)
   await mine(1)

@@ -4,7 +4,7 @@ import { isClosing, lockDeposit, lockWords, type OperatorWord, readWords } from 
 import { type ChainId, isChainId } from '../../domain/catalog/networks.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { show } from './audit_order.ts'
-import { type Said, sayWord, type WordPlace, whenAndWhy } from './operator_word.ts'
+import { type Said, sayWord, type WordPlace, whoseWord } from './operator_word.ts'
 
 /**
  * Closes unclaimed money that was given back, or turned out to be ours: it is capital from here on (docs/decisions/0049). What is closed
@@ -41,7 +41,7 @@ async function judge(tx: Sql, chain: ChainId, key: string): Promise<Outcome<Judg
   const words = await readWords(tx, 'closed_unclaimed', key)
   const newest = new Map(words.map((word) => [word.owner, word]))
   const closing = [...newest.values()].find(isClosing)
-  if (closing !== undefined) return judgeClosed(closing, found)
+  if (closing !== undefined) return judgeClosed(tx, closing, found)
   const one = found.find(({ state }) => state === 'confirmed') ?? found[0]
   if (one === undefined) {
     const use = await findOtherUse(tx, chain, key)
@@ -57,15 +57,19 @@ async function judge(tx: Sql, chain: ChainId, key: string): Promise<Outcome<Judg
 }
 
 /** Only what is there no more, or has come back as something else, is turned round. */
-function judgeClosed(closing: OperatorWord, found: readonly Unclaimed[]): Outcome<Judged> {
+async function judgeClosed(
+  tx: Sql,
+  closing: OperatorWord,
+  found: readonly Unclaimed[],
+): Promise<Outcome<Judged>> {
   const { act, owner, about, number, asset, units } = closing
   const there = found.find((one) => ownerOf(one) === owner)
   const isSame = there?.asset === asset && there.units === units
   if (there?.state === 'confirmed' && isSame) {
-    return refuse({ code: 'closed', message: `${about} was closed ${whenAndWhy(closing)}` })
+    return refuse({ code: 'closed', message: `${about} was closed ${await whoseWord(tx, closing)}` })
   }
   if (there !== undefined && there.state !== 'confirmed') {
-    const message = `${about} has lost its block and may come back; ${show(asset, units)} of it was closed ${whenAndWhy(closing)}`
+    const message = `${about} has lost its block and may come back; ${show(asset, units)} of it was closed ${await whoseWord(tx, closing)}`
     return refuse({ code: 'may_come_back', message })
   }
   return accept({ act, owner, about, number: number + 1, asset, units: -units })

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { appendAudit, type By, houseChain } from '../../db/audit_log.ts'
 import { postForHouse } from '../../db/books.ts'
 import type { Database, Sql } from '../../db/database.ts'
+import { readOperatorActs, type WhoAndWhy } from '../../db/operator_acts.ts'
 import { insertWord, type OperatorWord, type WordAct, wordEntryKey } from '../../db/operator_words.ts'
 import { isAssetId } from '../../domain/catalog/assets.ts'
 import { orphanWrittenOff, type Posting, reversed, unclaimedClosed } from '../../domain/ledger/postings.ts'
@@ -21,6 +22,8 @@ const postings: Readonly<Record<WordAct, (amount: Amount) => readonly Posting[]>
   closed_unclaimed: unclaimedClosed,
   written_off: orphanWrittenOff,
 }
+
+const auditActs = { closed_unclaimed: 'unclaimed_closed', written_off: 'deposit_written_off' } as const
 
 /**
  * Writes a word down and books it, in the transaction that has found it right. Its row and its entry can exist once, whoever else says the
@@ -53,7 +56,7 @@ export async function sayWord(
   await appendAudit(tx, {
     chain: auditChain,
     atMs: clock.wallMs(),
-    act: act === 'written_off' ? 'deposit_written_off' : 'unclaimed_closed',
+    act: auditActs[act],
     by,
     subject: about,
     detail: { asset, amount: amountTold(asset, units), because, entry: wordEntryKey(word) },
@@ -66,7 +69,19 @@ export function amountTold(asset: string, units: bigint): string {
   return isAssetId(asset) ? exactAmount(amountOf(asset, units)) : `${units} units`
 }
 
-/** `on 2027-01-15 08:00:00: given back`, as a refusal tells of an earlier word. */
-export function whenAndWhy({ at_ms, because }: Pick<OperatorWord, 'at_ms' | 'because'>): string {
-  return `on ${new Date(at_ms).toISOString().slice(0, 19).replace('T', ' ')}: ${because}`
+/** Whose word it was, when and why, as a refusal tells of it: two operators may give the same reason. */
+export async function whoseWord(sql: Sql, word: OperatorWord): Promise<string> {
+  const acts = await readOperatorActs(sql, auditActs[word.act], [word.about])
+  const said = acts.find(({ detail }) => detail.entry === wordEntryKey(word))
+  return whoWhenAndWhy(said ?? { ...word, by: null, audit_chain: null })
+}
+
+/** `by ada@ops1 on 2027-01-15 08:00:00: given back; see cambist audit show house_5`. */
+export function whoWhenAndWhy({ at_ms, by, because, audit_chain }: WhoAndWhy): string {
+  const who = by === null ? '' : `by ${by} `
+  const when = `on ${new Date(at_ms).toISOString().slice(0, 19).replace('T', ' ')}`
+  const why = because === null ? '' : `: ${because}`
+  const where =
+    audit_chain === null ? 'the audit log does not have it' : `see cambist audit show ${audit_chain}`
+  return `${who}${when}${why}; ${where}`
 }

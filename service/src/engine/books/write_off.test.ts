@@ -1,3 +1,4 @@
+import { hostname, userInfo } from 'node:os'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
 import { houseChain, readAuditBackwards } from '../../db/audit_log.ts'
@@ -133,7 +134,10 @@ test('what is missing for good is written off once: capital bears it, the figure
   expect(await problems()).toEqual([])
   expect(await missing()).toBe(0)
   expect(await capital()).toBe(UNITS)
-  expect(await writeOff(id)).toBe(`${id} was written off on 2027-01-15 08:00:00: ${BECAUSE}`)
+  const by = `${userInfo().username}@${hostname()}`
+  expect(await writeOff(id)).toBe(
+    `${id} was written off by ${by} on 2027-01-15 08:00:00: ${BECAUSE}; see cambist audit show ${houseChain('BTC:BTC')}`,
+  )
   expect(await capital()).toBe(UNITS)
   expect(await run('show', id)).toMatch(new RegExp(`^${id} +0\\.01 BTC:BTC +2027-.* +${BECAUSE}$`, 'm'))
   const [row] = await readAuditBackwards(stage.db, houseChain('BTC:BTC'), 9, 9)
@@ -170,7 +174,7 @@ test('of two who write off the same at once one does', async () => {
   const { id } = await lost()
   const told = await Promise.all([writeOff(id, 'one'), writeOff(id, 'two'), writeOff(id, 'three')])
   expect(told.filter((text) => text.startsWith('Wrote off'))).toHaveLength(1)
-  expect(told.filter((text) => text.includes('was written off on'))).toHaveLength(2)
+  expect(told.filter((text) => text.includes('was written off by'))).toHaveLength(2)
   expect(await capital()).toBe(UNITS)
   expect(await problems()).toEqual([])
 })

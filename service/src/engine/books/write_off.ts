@@ -5,7 +5,7 @@ import { lockOrder, readLocked } from '../../db/orders.ts'
 import type { OrderId } from '../../domain/orders/identifiers.ts'
 import { type Order, orphaned } from '../../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
-import { bookWord, type Said, sayWord, type WordPlace, whenAndWhy } from './operator_word.ts'
+import { bookWord, type Said, sayWord, type WordPlace, whoseWord } from './operator_word.ts'
 
 /**
  * Writes off what is missing of the deposits that an order was paid or refunded for, all of it: the operator bears it
@@ -37,7 +37,8 @@ export function writeOff(
       })
     }
     if (units === 0n && last !== undefined) {
-      return refuse({ code: 'written_off', message: `${orderId} was written off ${whenAndWhy(last)}` })
+      const message = `${orderId} was written off ${await whoseWord(tx, last)}`
+      return refuse({ code: 'written_off', message })
     }
     const about = { owner: orderId, about: orderId, number, asset: order.terms.from }
     return accept(await sayWord(tx, place, { act: 'written_off', ...about, units, because }))
@@ -57,14 +58,15 @@ export async function takeBackWriteOff(tx: Sql, clock: Clock, order: Order): Pro
   await bookWord(tx, clock, { act: 'written_off', owner: id, about: id, number, asset: from, units, because })
 }
 
-/** `units`: what is missing less what was written off of it by now. */
+/** `units`: what is missing less what was written off of it by now; `last`: by whose word last. */
 async function compareWords(tx: Sql, order: Order) {
   const { id } = order.terms
   await lockWords(tx, 'written_off', id)
   const words = await readWords(tx, 'written_off', id)
   const missing = orphaned(order).units
   const units = missing - words.reduce((sum, word) => sum + word.units, 0n)
-  return { missing, units, last: words.at(-1), number: words.length + 1 }
+  const last = words.findLast((word) => word.units > 0n)
+  return { missing, units, last, number: words.length + 1 }
 }
 
 function isWaiting({ role, state }: Order['deposits'][number]): boolean {

@@ -1,9 +1,10 @@
-import { hostname } from 'node:os'
+import { hostname, userInfo } from 'node:os'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
 import type { Chain } from '../../chains/chain.ts'
+import { showTime } from '../../commands/table.ts'
 import { attemptsOf } from '../../db/attempts.ts'
-import { readAuditBackwards } from '../../db/audit_log.ts'
+import { appendAudit, houseChain, operator, readAuditBackwards } from '../../db/audit_log.ts'
 import type { Database } from '../../db/database.ts'
 import { findOrder } from '../../db/orders.ts'
 import { planOutflow } from '../../db/outflows.ts'
@@ -53,6 +54,7 @@ const ETHER = 10n ** 18n
 const PROMISED = 100n * ETHER
 const COST = 21_000n
 const MOVED = 'it was to move 100 units and moved 99'
+const BY = `${userInfo().username}@${hostname()}`
 const BECAUSE = ['--because', 'the rest was sent by hand']
 
 type Sent = {
@@ -126,6 +128,11 @@ async function judge(...words: string[]): Promise<string> {
 
 function judgeIn(db: Database, ...words: string[]): Promise<string> {
   return tellOrderCommand(stage, ['judge', ...words], db)
+}
+
+/** What every clock says, as a command prints it. */
+function at(): string {
+  return showTime(stage.world.clock.wallMs())
 }
 
 function verdicts() {
@@ -208,21 +215,61 @@ test('it ends also while outflows of its chain are stopped, because what left is
   expect(await stateOf(sent)).toMatchObject({ status: 'DONE' })
 })
 
-test('one word is given about one move, also by two at once', async () => {
+test('one word is given about one move, also by two at once; who comes second is told whose it was, when and why', async () => {
   const sent = await inDoubt()
-  const words = ['--paid', '--not-paid'].map((word) => judge(sent.payoutId, word, ...BECAUSE))
+  const { payoutId, txHash } = sent
+  const words = ['--paid', '--not-paid'].map((word) => judge(payoutId, word, '--because', `it is ${word}`))
   const answers = await Promise.all(words)
   const [verdict] = await verdicts()
-  const word = verdict?.is_paid ? 'paid' : 'not paid'
-  const refused = `${sent.payoutId} was judged ${word} by ${sent.txHash} before, and that stands: an engine goes by it.`
+  const [word, given] = verdict?.is_paid ? ['paid', '--paid'] : ['not paid', '--not-paid']
+  const where = `see cambist audit show ${houseChain(payoutId)}`
+  const told = `was judged ${word} with ${txHash} by ${BY} on ${at()}: it is ${given}; ${where}.`
+  const refused = `${payoutId} ${told} That stands: an engine goes by it.`
   expect(answers.filter((answer) => answer === refused)).toHaveLength(1)
-  for (const again of ['--paid', '--not-paid'])
-    expect(await judge(sent.payoutId, again, ...BECAUSE)).toBe(refused)
+  for (const again of ['--paid', '--not-paid']) expect(await judge(payoutId, again, ...BECAUSE)).toBe(refused)
   expect(await verdicts()).toEqual([verdict])
   expect(await stage.db.query('SELECT act FROM audit_log')).toEqual([{ act: 'payout_judged' }])
   await work(sent)
-  expect(await outflow(sent)).toMatchObject({ state: verdict?.is_paid ? 'confirmed' : 'failed' })
-  expect(await judge(sent.payoutId, '--paid', ...BECAUSE)).toContain('has ended')
+  const state = verdict?.is_paid ? 'confirmed' : 'failed'
+  expect(await outflow(sent)).toMatchObject({ state })
+  const ended = `${payoutId} has ended (${state}): there is nothing to judge. It ${told}`
+  expect(await judge(payoutId, '--paid', ...BECAUSE)).toBe(ended)
+})
+
+test('an order is shown with what was judged and noted of its payout and its deposit, and with nothing of others', async () => {
+  const sent = await inDoubt()
+  const { id } = sent.order.terms
+  const { payoutId, txHash } = sent
+  await judge(payoutId, '--paid', ...BECAUSE)
+  const note = (subject: string, because: string) => {
+    const machine = { user: 'ada', host: 'ops1' }
+    const entry = {
+      chain: houseChain(subject),
+      atMs: 1_000,
+      act: 'noted',
+      subject,
+      detail: { because },
+    } as const
+    return stage.db.transaction((tx) => appendAudit(tx, { ...entry, by: { ...operator, machine } }))
+  }
+  await note(payoutId, 'sent 1 USDT with 0x8b')
+  await note(txHash, 'looked up')
+  await note(`BTC:deposit-tx-${id}-1000000:0`, 'asked its payer')
+  await note(`${payoutId}0`, 'of another')
+  const shown = await tellOrderCommand(stage, ['show', id])
+  const judged = `${payoutId} +paid +${txHash} +${MOVED} +${at()} +${BY} +${BECAUSE[1]}`
+  expect(shown).toMatch(new RegExp(`^Judged\nOUTFLOW .*\n${judged}$`, 'm'))
+  const line = (subject: string, why: string) => `${subject} +1970-01-01 00:00:01 +ada@ops1 +${why}\n`
+  expect(shown).toMatch(new RegExp(`^Noted\nABOUT .*\n${'[^\n]+\n'.repeat(3)}\n`, 'm'))
+  expect(shown).toMatch(new RegExp(`^${line(payoutId, 'sent 1 USDT with 0x8b')}`, 'm'))
+  expect(shown).toMatch(new RegExp(`^${line(txHash, 'looked up')}`, 'm'))
+  expect(shown).toMatch(new RegExp(`^${line(`BTC:deposit-tx-${id}-1000000:0`, 'asked its payer')}`, 'm'))
+  expect(JSON.parse(await tellOrderCommand(stage, ['show', id, '--json']))).toMatchObject({
+    verdicts: [
+      { payout_id: payoutId, is_paid: true, because: BECAUSE[1], audit_chain: houseChain(payoutId) },
+    ],
+    notes: [{ by: 'ada@ops1' }, { by: 'ada@ops1' }, { by: 'ada@ops1' }],
+  })
 })
 
 test('what dies before its reason is in the audit log has said nothing', async () => {

@@ -3,10 +3,18 @@ import type { Clock } from '../../clock.ts'
 import { appendAudit, type By, houseChain } from '../../db/audit_log.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { type ClaimedOutflow, ended, findOutflow, type OtherMove } from '../../db/outflows.ts'
-import { findVerdict, insertVerdict, lockUnjudged, makeOutflowDue } from '../../db/verdicts.ts'
+import {
+  findVerdict,
+  insertVerdict,
+  lockUnjudged,
+  makeOutflowDue,
+  readVerdicts,
+  type ToldVerdict,
+} from '../../db/verdicts.ts'
 import { isOrderId, readPayoutId } from '../../domain/orders/identifiers.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { type PayoutId, paysSomebody } from '../../domain/payouts/intent.ts'
+import { whoWhenAndWhy } from '../books/operator_word.ts'
 
 export type JudgePlace = { readonly db: Database; readonly clock: Pick<Clock, 'wallMs'>; readonly by: By }
 
@@ -34,8 +42,8 @@ export async function judgeOutflow({ db, clock, by }: JudgePlace, word: Judgemen
     const outflow = await findLive(tx, payoutId)
     if (!outflow.ok) return outflow
     if (move === null) return refuse(nothingToJudge(payoutId))
-    const before = await findVerdict(tx, payoutId, move)
-    if (before !== null) return refuse(judgedBefore(payoutId, move, before))
+    const before = (await readVerdicts(tx, [payoutId])).find((one) => isAbout(one, move))
+    if (before !== undefined) return refuse(judgedBefore(before))
     await insertVerdict(tx, payoutId, move, isPaid, clock.wallMs())
     await makeOutflowDue(tx, payoutId)
     const auditChain = houseChain(payoutId)
@@ -66,7 +74,8 @@ async function findLive(tx: Sql, payoutId: PayoutId): Promise<Outcome<ClaimedOut
     return refuse({ code: 'pays_nobody', message: `${payoutId} is a ${outflow.kind}: it pays nobody.` })
   }
   if (ended.includes(outflow.state)) {
-    const message = `${payoutId} has ended (${outflow.state}): there is nothing to judge.`
+    const verdicts = (await readVerdicts(tx, [payoutId])).map((one) => ` It was ${judgedAs(one)}.`)
+    const message = `${payoutId} has ended (${outflow.state}): there is nothing to judge.${verdicts.join('')}`
     return refuse({ code: 'ended', message })
   }
   return accept(outflow)
@@ -79,9 +88,18 @@ function nothingToJudge(payoutId: PayoutId) {
   return { code: 'not_in_doubt', message }
 }
 
-function judgedBefore(payoutId: PayoutId, { txHash }: OtherMove, isPaid: boolean) {
-  const message = `${payoutId} was judged ${verdictText(isPaid)} by ${txHash} before, and that stands: an engine goes by it.`
+function isAbout({ tx_hash, moved }: ToldVerdict, move: OtherMove): boolean {
+  return tx_hash === move.txHash && moved === move.moved
+}
+
+function judgedBefore(verdict: ToldVerdict) {
+  const message = `${verdict.payout_id} was ${judgedAs(verdict)}. That stands: an engine goes by it.`
   return { code: 'judged_before', message }
+}
+
+/** With whose word it was, when and why: two operators may give the same reason. */
+function judgedAs(verdict: ToldVerdict): string {
+  return `judged ${verdictText(verdict.is_paid)} with ${verdict.tx_hash} ${whoWhenAndWhy(verdict)}`
 }
 
 /** In the words of the audit log. */
