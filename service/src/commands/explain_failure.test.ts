@@ -147,6 +147,41 @@ test.each([
   expect(told).toBe(`The database refuses: ${message}. Is DATABASE_URL right?`)
 })
 
+test.each([
+  ['57P01', 'terminating connection due to administrator command'],
+  ['57P02', 'terminating connection because of crash of another server process'],
+  ['25P03', 'terminating connection due to idle-in-transaction timeout'],
+  ['08006', 'server closed the connection unexpectedly'],
+  ['ECONNRESET', 'read ECONNRESET'],
+  ['EPIPE', 'write EPIPE'],
+  ['ETIMEDOUT', 'read ETIMEDOUT'],
+  [undefined, 'Connection terminated unexpectedly'],
+  [undefined, 'Connection terminated'],
+  [undefined, 'Client has encountered a connection error and is not queryable'],
+  [undefined, 'Query read timeout'],
+])('a database that goes away in the middle (%s, %s) leaves open whether it was done', (code, message) => {
+  const syscall = /^(read|write) /.exec(message)?.[1]
+  const told = explainFailure(Object.assign(new Error(message), { code, syscall }))
+  expect(told).toContain(`The database went away in the middle (${message}). It may have been done:`)
+  expect(told).toMatch(/give it again, it is taken once; .*`keys` .*`audit note`.* look first/)
+})
+
+test.each(['timeout exceeded when trying to connect', 'Connection terminated due to connection timeout'])(
+  'where nobody answers at all, nothing was done: %s',
+  (message) => {
+    expect(explainFailure(new Error(message))).toBe(
+      `The database does not answer (${message}). Is PostgreSQL running, and is DATABASE_URL right?`,
+    )
+  },
+)
+
+test('a server that stands by for another is told as that', () => {
+  const refusal = new Error('cannot execute INSERT in a read-only transaction')
+  expect(explainFailure(Object.assign(refusal, { code: '25006' }))).toBe(
+    'The database may only be read (cannot execute INSERT in a read-only transaction): it stands by for another. Is DATABASE_URL right?',
+  )
+})
+
 test('what a command or the configuration refuses is told as it is', async () => {
   expect(explainFailure(new CommandRefused('there is no key ck_1'))).toBe('there is no key ck_1')
   const failure = await failureOf(async () => readServeConfig({}, 'watcher'))

@@ -76,8 +76,33 @@ function explainFile({ code, syscall = '', path }: SystemError & { readonly code
 /** `connect` and `getaddrinfo`: of what a command waits for, only a database is reached over a connection; HOST has a failure of its own. */
 const CONNECTING = new Set(['connect', 'getaddrinfo'])
 
-/** In the words of pg: a connection, and an answer, that did not come in time. */
-const SILENCE = new Set([CONNECT_TIMEOUT, 'Query read timeout'])
+/** In the words of pg: a connection that did not come in time. */
+const SILENCE = new Set([
+  CONNECT_TIMEOUT,
+  'timeout exceeded when trying to connect',
+  'Connection terminated due to connection timeout',
+])
+
+/** In the words of pg, of Node and of PostgreSQL: a connection that was lost while something was asked, and an answer that did not come. */
+const LOST = new Set([
+  'Connection terminated',
+  'Connection terminated unexpectedly',
+  'Client has encountered a connection error and is not queryable',
+  'Query read timeout',
+])
+const LOST_CODES = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  '57P01',
+  '57P02',
+  '25P03',
+  '08003',
+  '08006',
+  '08007',
+])
+/** What a failover leads to, under a name that stays the same. */
+const READ_ONLY = '25006'
 
 /** In the words of pg. */
 const WITHOUT_TLS = 'The server does not support SSL connections'
@@ -104,6 +129,12 @@ function explainDatabase(error: SystemError, variable: DatabaseVariable): string
   }
   if (CONNECTING.has(error.syscall ?? '') || SILENCE.has(error.message)) {
     return `The database does not answer (${error.message}). Is PostgreSQL running, and is ${variable} right?`
+  }
+  if (LOST.has(error.message) || LOST_CODES.has(code)) {
+    return `The database went away in the middle (${error.message}). It may have been done: give it again, it is taken once; but of \`keys\` and \`audit note\`, which do it once more, look first (\`keys list\`, \`audit show\`).`
+  }
+  if (code === READ_ONLY) {
+    return `The database may only be read (${error.message}): it stands by for another. Is ${variable} right?`
   }
   if (CUT_SHORT.has(code)) {
     return `The database has cut it short: ${error.message}. What was under way is undone. Somebody has ended it there, or it took longer than a setting allows (statement_timeout, lock_timeout): try it again when less is going on.`
