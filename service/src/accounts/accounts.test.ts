@@ -487,7 +487,9 @@ test('the commands do what their options say, and no more', async () => {
     const told = JSON.parse(await runKeys('rotate', keyId, '--overlap', duration, '--json'))
     expect(told.oldSecretUntilMs, duration).toBe(now + overlapMs)
     if (overlapMs === 0) continue
-    await expect(runKeys('rotate', keyId), duration).rejects.toThrow('two live secrets')
+    await expect(runKeys('rotate', keyId, '--overlap', '0'), duration).rejects.toThrow(
+      /two live secrets until .* Where the older one is in wrong hands, revoke the key, which ends both, and make another\.$/,
+    )
     const replaced = JSON.parse(await runKeys('rotate', keyId, '--replace-newest', '--json'))
     expect(replaced.oldSecretUntilMs, duration).toBe(now + overlapMs)
     now += overlapMs
@@ -502,12 +504,30 @@ test('a command makes webhook secrets and tells each once', async () => {
   )
   const told = JSON.parse(await runKeys('webhook-secret', accountId, '--overlap', '30m', '--json'))
   expect(told).toEqual({ secret: expect.stringMatching(/^whsec_/), oldSecretUntilMs: now + 1_800_000 })
-  await expect(runKeys('webhook-secret', accountId)).rejects.toThrow('two live secrets')
+  await expect(runKeys('webhook-secret', accountId, '--overlap', '0')).rejects.toThrow(
+    /two live secrets until .* Nothing ends the older one sooner: where it is in wrong hands, let receivers take only/,
+  )
   await expect(runKeys('webhook-secret', 'acc_0000000000000000')).rejects.toThrow('there is no account')
   const rows = await readAuditRows(db, accountId, 0, 100)
   const rotated = ['webhook_secret_rotated', 'operator', accountId]
   expect(rows.slice(-2).map(({ act, actor, subject }) => [act, actor, subject])).toEqual([rotated, rotated])
 })
+
+test.each(['rotate', 'webhook-secret'])(
+  '%s replaces the newest, or gives the older its time: not both',
+  async (command) => {
+    const { accountId, keyId } = await makeKey()
+    const name = command === 'rotate' ? keyId : accountId
+    await runKeys(command, name, '--overlap', '30m')
+    await runKeys(command, name, '--replace-newest')
+    const rows = () => readAuditRows(db, accountId, 0, 100)
+    const before = await rows()
+    await expect(runKeys(command, name, '--replace-newest', '--overlap', '0')).rejects.toThrow(
+      'Either --overlap or --replace-newest: while two secrets live the older one keeps the time that it has.',
+    )
+    expect(await rows()).toEqual(before)
+  },
+)
 
 test('the commands refuse in words', async () => {
   await expect(runKeys('create')).rejects.toThrow(CommandRefused)

@@ -131,7 +131,7 @@ export async function rotateKey(
     if (older !== undefined && !replacesNewest) {
       return refuse({
         code: 'rotation_under_way',
-        message: `${keyId} has two live secrets until ${new Date(older.expiresAtMs ?? now).toISOString()}; rotate again after that, or replace the newest one if it was lost`,
+        message: `${keyId} has two live secrets until ${new Date(older.expiresAtMs ?? now).toISOString()}; rotate again after that, or replace the newest one if it was lost. Where the older one is in wrong hands, revoke the key, which ends both, and make another.`,
       })
     }
     // With two live, the newest makes room and the older keeps the time it was given.

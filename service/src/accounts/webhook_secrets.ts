@@ -93,7 +93,7 @@ export async function rotateWebhookSecret(
     if (older !== undefined && !replacesNewest) {
       return refuse({
         code: 'rotation_under_way',
-        message: `there are two live secrets until ${new Date(older.expiresAtMs ?? now).toISOString()}; rotate again after that, or replace the newest one if it was lost`,
+        message: `there are two live secrets until ${new Date(older.expiresAtMs ?? now).toISOString()}; rotate again after that, or replace the newest one if it was lost. Nothing ends the older one sooner: where it is in wrong hands, let receivers take only what is signed with the newest, as every message is.`,
       })
     }
     const oldSecretUntilMs = older?.expiresAtMs ?? (newest === undefined ? null : now + overlapMs)

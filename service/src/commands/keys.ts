@@ -96,7 +96,6 @@ function registerList(keys: Command, world: KeysCommandWorld): void {
 }
 
 function registerRotate(keys: Command, world: KeysCommandWorld): void {
-  type Options = Json & { overlap?: string; replaceNewest?: boolean }
   keys
     .command('rotate')
     .argument('<key-id>')
@@ -104,17 +103,10 @@ function registerRotate(keys: Command, world: KeysCommandWorld): void {
     .option('--replace-newest', 'while two secrets live: the newest was lost, replace it')
     .option('--json', 'machine-readable output')
     .description('make a new secret; the old one lives on for a while')
-    .action((keyId: string, options: Options) =>
+    .action((keyId: string, options: Json & Rotation) =>
       withPlace(world, async (place) => {
-        const overlapMs = options.overlap === undefined ? OVERLAP_MS_DEFAULT : parseDuration(options.overlap)
-        const rotated = orRefuse(
-          await rotateKey(
-            place,
-            operatorHere(),
-            { keyId, accountId: null },
-            { overlapMs, replacesNewest: options.replaceNewest === true },
-          ),
-        )
+        const named = { keyId, accountId: null }
+        const rotated = orRefuse(await rotateKey(place, operatorHere(), named, readRotation(options)))
         const until = showMinute(rotated.oldSecretUntilMs)
         world.print(options.json ? toJson(rotated) : describeSecret(rotated, [['Old secret until', until]]))
       }),
@@ -175,7 +167,6 @@ function registerEmail(keys: Command, world: KeysCommandWorld): void {
 }
 
 function registerWebhookSecret(keys: Command, world: KeysCommandWorld): void {
-  type Options = Json & { overlap?: string; replaceNewest?: boolean }
   keys
     .command('webhook-secret')
     .argument('<account-id>')
@@ -183,16 +174,10 @@ function registerWebhookSecret(keys: Command, world: KeysCommandWorld): void {
     .option('--replace-newest', 'while two secrets live: the newest was lost, replace it')
     .option('--json', 'machine-readable output')
     .description('make a new secret that webhooks of the account are signed with; shows it once')
-    .action((accountId: string, options: Options) =>
+    .action((accountId: string, options: Json & Rotation) =>
       withPlace(world, async (place) => {
-        const { overlap, replaceNewest = false } = options
-        const overlapMs = overlap === undefined ? OVERLAP_MS_DEFAULT : parseDuration(overlap)
-        const told = orRefuse(
-          await rotateWebhookSecret(place, operatorHere(), accountId, {
-            overlapMs,
-            replacesNewest: replaceNewest,
-          }),
-        )
+        const rotation = readRotation(options)
+        const told = orRefuse(await rotateWebhookSecret(place, operatorHere(), accountId, rotation))
         const until = told.oldSecretUntilMs === null ? 'none' : showMinute(told.oldSecretUntilMs)
         const lines = [`  Webhook secret   ${told.secret}`, `  Old secret until ${until}`]
         const note = '  The secret is shown this once and cannot be read again.'
@@ -251,6 +236,19 @@ function splitAddresses(text: string): readonly string[] {
   const addresses = split(text)
   if (addresses.length > 0) return addresses
   throw new CommandRefused('--ip names no address; leave it out for a key that may be used from anywhere')
+}
+
+type Rotation = { readonly overlap?: string; readonly replaceNewest?: boolean }
+
+/** Beside an older secret that lives there is nothing to say of its time, and who says 0 wants it ended. */
+function readRotation({ overlap, replaceNewest = false }: Rotation) {
+  if (replaceNewest && overlap !== undefined) {
+    throw new CommandRefused(
+      'Either --overlap or --replace-newest: while two secrets live the older one keeps the time that it has.',
+    )
+  }
+  const overlapMs = overlap === undefined ? OVERLAP_MS_DEFAULT : parseDuration(overlap)
+  return { overlapMs, replacesNewest: replaceNewest }
 }
 
 const unitsMs = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const
