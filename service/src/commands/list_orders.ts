@@ -5,7 +5,7 @@ import {
   listOrders,
   listTroubled,
   listUnended,
-  type TroubledOutflow,
+  type Troubled,
   type UnendedOutflow,
 } from '../db/order_file.ts'
 import { isOrderId } from '../domain/orders/identifiers.ts'
@@ -21,7 +21,10 @@ export function registerList(order: Command, world: OrderCommandWorld): void {
     .command('list')
     .option('--status <list>', `comma-separated, of ${orderStatuses.join(', ')}`)
     .option('--account <id>', 'those of one account')
-    .option('--trouble', 'payouts, refunds and sweeps that something is in the way of, the longest first')
+    .option(
+      '--trouble',
+      'payouts, refunds, sweeps and exchanges that something is in the way of, the longest first',
+    )
     .option('--outflows', 'all payouts, refunds and sweeps that have not ended, the oldest first')
     .option(...limitOption)
     .option('--json', 'machine-readable output')
@@ -50,7 +53,7 @@ function refuseMixture({ status, account, trouble, outflows }: Listed): void {
     )
   }
   if (trouble && ofOrders)
-    throw new CommandRefused('--trouble lists outflows and no orders; leave out --status and --account')
+    throw new CommandRefused('--trouble lists what waits, of all orders; leave out --status and --account')
 }
 
 function parseStatuses(list: string | undefined): readonly OrderStatus[] {
@@ -80,13 +83,13 @@ function describeList(found: readonly ListedOrder[]): string {
 
 const outflowHead = ['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT']
 
-function whichOutflow(one: Omit<TroubledOutflow, 'trouble' | 'trouble_since_ms'>): string[] {
+function whichOutflow(one: Troubled | UnendedOutflow): string[] {
   const orderId = isOrderId(one.order_id) ? one.order_id : '-'
-  return [orderId, one.payout_id, one.chain, one.kind, one.state, show(one.asset, one.units)]
+  return [orderId, one.payout_id ?? '-', one.chain, one.kind, one.state, show(one.asset, one.units)]
 }
 
-function describeTroubled(found: readonly TroubledOutflow[]): string {
-  if (found.length === 0) return 'Nothing is in the way of any outflow.'
+function describeTroubled(found: readonly Troubled[]): string {
+  if (found.length === 0) return 'Nothing is in the way of any outflow or exchange.'
   const rows = found.map((one) => [...whichOutflow(one), showTime(one.trouble_since_ms), one.trouble])
   return table([...outflowHead, 'SINCE', 'TROUBLE'], rows)
 }

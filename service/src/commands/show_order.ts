@@ -4,6 +4,7 @@ import type { Database } from '../db/database.ts'
 import { findByShortId, type OrderFile, readOrderFile } from '../db/order_file.ts'
 import { findOrder } from '../db/orders.ts'
 import { readTold, type Told } from '../db/told_of_order.ts'
+import { escapeControls } from '../domain/control_characters.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { isOrderId, type OrderId } from '../domain/orders/identifiers.ts'
 import type { Order } from '../domain/orders/order.ts'
@@ -53,11 +54,12 @@ export async function resolveOrderId(db: Database, id: string): Promise<OrderId>
 }
 
 function describeOrder(order: Order, file: OrderFile, told: Told): string {
-  const parts = [describeTerms(order), describeDeposits(order), ...describeFile(file)]
+  const parts = [describeTerms(order, file), describeDeposits(order), ...describeFile(file)]
   return [...parts, ...describeTold(order, told)].join('\n\n')
 }
 
-function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: Order): string {
+function describeTerms(order: Order, { exchange }: OrderFile): string {
+  const { terms, state, refundAddress, sequence, updatedAtMs } = order
   const reasons = state.status === 'EMERGENCY' ? ` (${state.reasons.join(', ')})` : ''
   const rate = `1 ${terms.from} = ${showRate(terms.rate)} ${terms.to}, ${terms.rateType}`
   const settled = 'settlement' in state && state.settlement !== null ? state.settlement : null
@@ -74,6 +76,7 @@ function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: O
     ...(terms.destinationTag === null ? [] : [['Tag', terms.destinationTag]]),
     ['Rate', rate],
     ['Refund to', refundAddress ?? '-'],
+    ...(exchange === null ? [] : [['Exchange', describeTrouble(exchange)]]),
     ...(settled === null
       ? []
       : [
@@ -87,6 +90,12 @@ function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: O
   ]
   const width = Math.max(...rows.map(([name = '']) => name.length)) + 2
   return rows.map(([name = '', value = '']) => `${name.padEnd(width)}${value}`).join('\n')
+}
+
+/** Kept until the next: a person is asked about what was given up, and it says why. */
+function describeTrouble({ trouble, trouble_since_ms }: NonNullable<OrderFile['exchange']>): string {
+  const waits = trouble_since_ms === null ? 'had to wait' : `waits since ${showTime(trouble_since_ms)}`
+  return `${waits}: ${escapeControls(trouble)}`
 }
 
 function describeDeposits({ deposits }: Order): string {

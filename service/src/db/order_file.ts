@@ -1,3 +1,4 @@
+import { type AssetId, assetOf } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { bucketOf, type OrderId, SHORT_ID_DIGITS } from '../domain/orders/identifiers.ts'
 import type { OrderStatus } from '../domain/orders/order.ts'
@@ -41,8 +42,7 @@ export async function listOrders(
   )
 }
 
-/** An outflow that something is in the way of, for the operator. */
-export type TroubledOutflow = {
+type ListedOutflow = {
   readonly payout_id: string
   readonly order_id: string
   readonly chain: ChainId
@@ -50,21 +50,46 @@ export type TroubledOutflow = {
   readonly state: OutflowState
   readonly asset: string
   readonly units: bigint
+}
+
+/** For an exchange that has to wait, which has no outflow yet. */
+type WaitingExchange = Omit<ListedOutflow, 'payout_id' | 'kind' | 'state'> & {
+  readonly payout_id: null
+  readonly kind: 'exchange'
+  readonly state: 'waiting'
+}
+
+/** Something that something is in the way of, for the operator. */
+export type Troubled = (ListedOutflow | WaitingExchange) & {
   readonly trouble: string
   readonly trouble_since_ms: InstantMs
 }
 
-/** Those that `cambist_payouts_in_trouble` counts, whatever they are for; the longest in trouble first. */
-export async function listTroubled(sql: Sql, limit: number): Promise<TroubledOutflow[]> {
-  return sql.query(
+/**
+ * The outflows that `cambist_payouts_in_trouble` counts, whatever they are for, and the exchanges that have to wait; the longest in trouble
+ * first.
+ */
+export async function listTroubled(sql: Sql, limit: number): Promise<Troubled[]> {
+  const outflows = await sql.query<Troubled>(
     `SELECT payout_id, order_id, chain, kind, state, asset, units, trouble, trouble_since_ms FROM outflows
      WHERE state IN ${UNBOOKED} AND trouble_since_ms IS NOT NULL ORDER BY trouble_since_ms, payout_id LIMIT $1`,
     [limit],
   )
+  const exchanges = await sql.query<Troubled & { asset: AssetId }>(
+    `SELECT NULL AS payout_id, order_id, 'exchange' AS kind, 'waiting' AS state, to_asset AS asset, promises AS units,
+       coalesce(exchange_trouble, '-') AS trouble, exchange_trouble_since_ms AS trouble_since_ms FROM orders
+     WHERE status = 'EXCHANGE' AND payout_id IS NULL AND exchange_trouble_since_ms IS NOT NULL
+     ORDER BY exchange_trouble_since_ms, order_id LIMIT $1`,
+    [limit],
+  )
+  const waiting = exchanges.map((one) => ({ ...one, chain: assetOf(one.asset).chain }))
+  return [...outflows, ...waiting]
+    .toSorted((one, other) => one.trouble_since_ms - other.trouble_since_ms)
+    .slice(0, limit)
 }
 
 /** An outflow that has not ended, for the operator. */
-export type UnendedOutflow = Omit<TroubledOutflow, 'trouble' | 'trouble_since_ms'> & {
+export type UnendedOutflow = ListedOutflow & {
   readonly planned_at_ms: InstantMs
   /** Of the attempt that was signed last; null before. */
   readonly tx_hash: string | null
@@ -97,6 +122,8 @@ type Happened = { readonly at_ms: InstantMs }
 
 /** Everything that is written down about an order besides itself. Signed bytes and secrets are left out. */
 export type OrderFile = {
+  /** Why its exchange had to wait the last time, and since when it does where it does. Null: it never had to. */
+  readonly exchange: { readonly trouble: string; readonly trouble_since_ms: InstantMs | null } | null
   readonly at_address: readonly AtAddress[]
   /** What an operator has closed of its deposits, or written off. */
   readonly words: readonly OperatorWord[]
@@ -169,7 +196,14 @@ export async function readOrderFile(sql: Sql, orderId: OrderId): Promise<OrderFi
     of,
   )
   const names = (await sql.query<{ name: string }>(NAMES, of)).map(({ name }) => name)
+  const [exchange] = await sql.query<NonNullable<OrderFile['exchange']>>(
+    `SELECT exchange_trouble AS trouble, CASE WHEN status = 'EXCHANGE' AND payout_id IS NULL
+       THEN exchange_trouble_since_ms END AS trouble_since_ms
+     FROM orders WHERE bucket = $1 AND order_id = $2 AND exchange_trouble IS NOT NULL`,
+    of,
+  )
   return {
+    exchange: exchange ?? null,
     at_address: await listAtAddressOf(sql, orderId),
     words: await readWordsOfOrder(sql, orderId),
     verdicts: await readVerdicts(

@@ -11,6 +11,7 @@ import { arrayText } from './array_text.ts'
 import { isTime, sinceOf } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
 import { DEPOSITS_OF_O, type DepositJson, depositsFromJson, depositsOf, saveDeposits } from './deposits.ts'
+import { keptText } from './kept_text.ts'
 import { type OrderRow, toOrder } from './order_row.ts'
 import { textList } from './text_list.ts'
 
@@ -272,16 +273,29 @@ export async function findDueExchanges(sql: Sql, nowMs: InstantMs, limit: number
   }))
 }
 
-/** The exchange could not be made now: when it is tried again. */
+const TROUBLE_LENGTH_MAX = 500
+
+/** Why the exchange was given up, in the transaction that does. */
+export async function saveExchangeTrouble(tx: Sql, orderId: OrderId, trouble: string): Promise<void> {
+  await tx.query('UPDATE orders SET exchange_trouble = $3 WHERE bucket = $1 AND order_id = $2', [
+    bucketOf(orderId),
+    orderId,
+    keptText(trouble, TROUBLE_LENGTH_MAX),
+  ])
+}
+
+/** The exchange could not be made now: why, and when it is tried again. */
 export async function postponeExchange(
   sql: Sql,
   orderId: OrderId,
+  trouble: string,
   nowMs: InstantMs,
   dueAtMs: InstantMs,
 ): Promise<void> {
   await sql.query(
-    `UPDATE orders SET exchange_due_at_ms = $4, exchange_trouble_since_ms = ${sinceOf('exchange_trouble_since_ms', '$3')}
+    `UPDATE orders SET exchange_due_at_ms = $4, exchange_trouble = $5,
+       exchange_trouble_since_ms = ${sinceOf('exchange_trouble_since_ms', '$3')}
      WHERE bucket = $1 AND order_id = $2 AND status = 'EXCHANGE'`,
-    [bucketOf(orderId), orderId, nowMs, dueAtMs],
+    [bucketOf(orderId), orderId, nowMs, dueAtMs, keptText(trouble, TROUBLE_LENGTH_MAX)],
   )
 }

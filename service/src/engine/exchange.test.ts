@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
+import { showTime } from '../commands/table.ts'
 import type { Database } from '../db/database.ts'
 import { findOrder } from '../db/orders.ts'
 import { saveComparison } from '../db/reconciliations.ts'
@@ -24,6 +25,7 @@ import {
   placeOrder,
   tell,
 } from './testing/books_stage.ts'
+import { runOrderCommand } from './testing/order_commands.ts'
 
 /**
  * What: orders that are due at the same moment are settled as far as the reserve reaches, and no further; at an agreed rate
@@ -238,6 +240,55 @@ test('a fixed order waits for both of its chains', async () => {
     await exchange()
     expect(await areSettled([order]), `when ${silent} is back`).toEqual([true])
   }
+})
+
+test('why an exchange waits is listed, and is told of its order also when it was given up', async () => {
+  const { exchange, exchangeInVain, look, refresh } = openMarket()
+  await look()
+  const { id } = (await paidOrder(50_000n * USDT + 1n)).terms
+  const waiting = async () => (await runOrderCommand(stage, ['list', '--trouble'])).split('\n').slice(1)
+  const told = async () => /^Exchange +(.*)$/m.exec(await runOrderCommand(stage, ['show', id]))?.[1]
+  expect(await told()).toBeUndefined()
+  const since = showTime(stage.world.clock.nowMs())
+  await exchange()
+  const why = 'the reserve of USDT:ERC20 does not cover it'
+  const line = `${id}  -        ETH    exchange  waiting  50000.000000000000000001 USDT:ERC20  ${since}`
+  expect(await waiting()).toEqual([`${line}  ${why}`])
+  expect(await told()).toBe(`waits since ${since}: ${why}`)
+
+  await later(1_000)
+  await refresh()
+  const [kept] = await stage.db.query<{ rate: string }>('SELECT rate FROM orders')
+  await stage.corrupt("UPDATE orders SET rate = 'none'")
+  await exchange()
+  expect(await waiting(), 'another reason').toEqual([expect.stringMatching(`^${line}  Error: `)])
+  await stage.corrupt('UPDATE orders SET rate = $1', [kept?.rate])
+
+  await later(stage.world.policy.stallMs)
+  await look()
+  await exchangeInVain()
+  expect(await told(), 'it cannot be given up').toContain('nothing of it can be written down')
+  await later(60_000)
+  await look()
+  await exchange()
+  expect((await findOrder(stage.db, id))?.state).toMatchObject({ reasons: ['NETWORK_PROBLEM'] })
+  expect(await waiting()).toEqual([])
+  expect(await told()).toBe(`had to wait: ${why}`)
+  const level = 'warn'
+  expect(stage.logged.at(-1)).toEqual({
+    level,
+    message: 'an exchange was given up',
+    facts: { order: id, why },
+  })
+})
+
+test('an exchange that waits since before the reason was kept, is listed without one', async () => {
+  const { exchange, look } = openMarket()
+  await look()
+  const { id } = (await paidOrder(50_000n * USDT + 1n)).terms
+  await exchange()
+  await stage.corrupt('UPDATE orders SET exchange_trouble = NULL')
+  expect(await runOrderCommand(stage, ['list', '--trouble'])).toMatch(new RegExp(`^${id} .* -$`, 'm'))
 })
 
 test('orders that fail whatever is tried keep no other waiting', async () => {

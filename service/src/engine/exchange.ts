@@ -1,4 +1,10 @@
-import { type DueExchange, findDueExchanges, findOrder, postponeExchange } from '../db/orders.ts'
+import {
+  type DueExchange,
+  findDueExchanges,
+  findOrder,
+  postponeExchange,
+  saveExchangeTrouble,
+} from '../db/orders.ts'
 import { assert } from '../domain/assert.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
 import type { Fact } from '../domain/orders/facts.ts'
@@ -34,8 +40,9 @@ async function exchangeSafely(world: World, due: DueExchange): Promise<void> {
     const nowMs = world.clock.nowMs()
     const troubleMs = nowMs - (due.troubleSinceMs ?? nowMs)
     const restMs = Math.min(Math.max(troubleMs, TRY_AGAIN_MS), FAILED_REST_MAX_MS)
-    await postponeExchange(world.db, due.orderId, nowMs, nowMs + restMs)
-    if (isStalled(world, due)) await giveUpSafely(world, due)
+    const why = String(error)
+    await postponeExchange(world.db, due.orderId, why, nowMs, nowMs + restMs)
+    if (isStalled(world, due)) await giveUpSafely(world, due, why)
   }
 }
 
@@ -73,25 +80,28 @@ function priceOrder(order: Order, board: MarketBoard): Outcome<Quote | null, Mar
 
 /** The order stays where it is and is tried again; after too long, a person decides (docs/api.md, Lifecycle). */
 async function postpone(world: World, due: DueExchange, why: string): Promise<void> {
-  if (isStalled(world, due)) return giveUp(world, due)
+  if (isStalled(world, due)) return giveUp(world, due, why)
   if (due.troubleSinceMs === null) world.log.warn({ order: due.orderId, why }, 'an exchange has to wait')
   const nowMs = world.clock.nowMs()
-  await postponeExchange(world.db, due.orderId, nowMs, nowMs + TRY_AGAIN_MS)
+  await postponeExchange(world.db, due.orderId, why, nowMs, nowMs + TRY_AGAIN_MS)
 }
 
 function isStalled({ clock, policy }: World, { troubleSinceMs }: DueExchange): boolean {
   return troubleSinceMs !== null && clock.nowMs() - troubleSinceMs >= policy.stallMs
 }
 
-async function giveUp(world: World, { orderId, sequence }: DueExchange): Promise<void> {
+async function giveUp(world: World, { orderId, sequence }: DueExchange, why: string): Promise<void> {
   const fact: Fact = { kind: 'ExchangeStalled', payoutId: null, sequence }
-  await apply(world, orderId, `stalled:${sequence}`, fact)
+  const applied = await apply(world, orderId, `stalled:${sequence}`, fact, async (tx, { state }) => {
+    if (state.status === 'EMERGENCY') await saveExchangeTrouble(tx, orderId, why)
+  })
+  if (applied.kind === 'changed') world.log.warn({ order: orderId, why }, 'an exchange was given up')
 }
 
 /** Where nothing of an order can be written down, this cannot either: it rests. */
-async function giveUpSafely(world: World, due: DueExchange): Promise<void> {
+async function giveUpSafely(world: World, due: DueExchange, why: string): Promise<void> {
   try {
-    await giveUp(world, due)
+    await giveUp(world, due, why)
   } catch (error) {
     world.log.error({ order: due.orderId, err: error }, 'an exchange that fails could not be given up')
   }
