@@ -127,7 +127,12 @@ export type PayoutEstimate = {
   readonly cost: Amount
   /** Its fee is above what the operator allows, so that `bid` or `draft` would refuse it by `fee_cap`. */
   readonly isAboveFeeCap: boolean
+  /** Coin model, left out by others: of which coins a payout of all that they are worth can be drafted at that fee. */
+  readonly coins?: CoinsThatPay
 }
+
+/** The largest ones, so many at the most, for the fee of one transaction has a cap; each brings its amount less what spending it costs. */
+export type CoinsThatPay = { readonly countMax: number; readonly costSatoshi: bigint }
 
 /** What an attempt may use; given out by the engine in the transaction that stores the intent. */
 export type Funds =

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Chain } from '../chains/chain.ts'
+import type { Chain, CoinsThatPay } from '../chains/chain.ts'
 import { readLookedBefore } from '../db/chain_looks.ts'
 import { markSpent, unmineCoins, upsertCoin } from '../db/coins.ts'
 import type { Database, Sql } from '../db/database.ts'
@@ -81,10 +81,11 @@ async function mineCoin(txHash: string, satoshi: bigint) {
 }
 
 /** Bitcoin that can be promised now. */
-async function free(height = 100) {
+async function free(height = 100, coins?: CoinsThatPay) {
+  const estimate = { cost: amountOf('BTC:BTC', 1n), isAboveFeeCap: false }
   const chain: Chain = {
     ...stage.chain('BTC'),
-    estimatePayout: async () => ({ cost: amountOf('BTC:BTC', 1n), isAboveFeeCap: false }),
+    estimatePayout: async () => (coins === undefined ? estimate : { ...estimate, coins }),
   }
   await saveReserves(stage.world, chain, height, 0)
   return (await spendable())['BTC:BTC']
@@ -241,6 +242,14 @@ test('who has to move everything is told of the coins of payouts under way, as r
   expect(await told(), 'sent').toEqual([[740_000n, payoutId]])
   await setOutflowState(stage.db, payoutId, ['broadcast'], 'confirmed')
   expect(await told(), 'gone').toEqual([[40_000n, null]])
+})
+
+test('of coins counts what they bring, and as many of the largest as the fee of one payout may be for', async () => {
+  for (const [index, satoshi] of [500n, 9_000n, 7_000n, 501n].entries())
+    await mineCoin(`coin-${index}`, satoshi)
+  expect(await free(100, { countMax: 2, costSatoshi: 500n }), 'two of the four').toBe(8_500n + 6_500n)
+  expect(await free(100, { countMax: 4, costSatoshi: 500n }), 'one costs what it brings').toBe(15_001n)
+  expect(await free(100, { countMax: 0, costSatoshi: 500n })).toBe(0n)
 })
 
 test('a deposit that waits for its exchange is its customer’s until then', async () => {

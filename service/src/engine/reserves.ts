@@ -1,4 +1,4 @@
-import type { Chain } from '../chains/chain.ts'
+import type { Chain, CoinsThatPay } from '../chains/chain.ts'
 import { reserveAddresses } from '../db/addresses.ts'
 import { sumCoins } from '../db/coins.ts'
 import type { Sql } from '../db/database.ts'
@@ -10,11 +10,15 @@ import { assert } from '../domain/assert.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
+import { BITCOIN_INPUTS_MAX } from '../domain/payouts/bitcoin_inputs.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { World } from './world.ts'
 
 /** How old a figure may get while the chain stands still; with a new block it is taken anew. */
 const REFRESH_MS = 3_000
+
+/** As many as one transaction spends, where no fee is known. */
+const ANY_COINS: CoinsThatPay = { countMax: BITCOIN_INPUTS_MAX, costSatoshi: 0n }
 
 /**
  * Writes down what could be paid out of each asset of this chain that is opened (`openAssets`), and what a payout costs; nothing while
@@ -32,13 +36,16 @@ export async function saveReserves(
   const figure = await drawFigure(world.db)
   const opened = await readOpened(world.db, chain.assets)
   const assets = chain.assets.filter((asset) => opened.has(asset))
-  const spendable = await spendableOn(world, chain, assets, height)
-  const reserves = assets.map(async (asset) => {
-    const { cost, isAboveFeeCap } = await chain.estimatePayout(asset)
+  const estimates = await Promise.all(
+    assets.map(async (asset) => ({ asset, ...(await chain.estimatePayout(asset)) })),
+  )
+  const coins = estimates.find(({ asset }) => asset === nativeAsset(chain.id).id)?.coins
+  const spendable = await spendableOn(world, chain, assets, height, coins)
+  const reserves = estimates.map(({ asset, cost, isAboveFeeCap }) => {
     const payout = { payoutCost: cost.units, isAboveFeeCap }
     return { asset, spendable: spendable.get(asset) ?? 0n, ...payout, atMs: nowMs, figure }
   })
-  for (const { asset, isAboveFeeCap } of await writeReserves(world.db, await Promise.all(reserves))) {
+  for (const { asset, isAboveFeeCap } of await writeReserves(world.db, reserves)) {
     if (isAboveFeeCap) world.log.warn({ asset }, 'payouts would pass the fee cap: the asset is not quoted')
     else world.log.warn({ asset }, 'payouts are within the fee cap again: the asset is quoted')
   }
@@ -50,6 +57,7 @@ async function spendableOn(
   chain: Chain,
   assets: readonly AssetId[],
   height: number,
+  coins: CoinsThatPay = ANY_COINS,
 ): Promise<Sums> {
   // Noted before the balances are asked, and those before what is promised: a payout that ends in between may lie in the balance still, and
   // is taken off all the same.
@@ -60,7 +68,7 @@ async function spendableOn(
     await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
     const unpromised =
       balances === null
-        ? await sumUnpromisedCoins(tx, chain, height)
+        ? await sumUnpromisedCoins(tx, chain, height, coins)
         : less(balances, await sumLiveOutflows(tx, chain.id, live))
     const spendableHeight = balances === null ? height + 1 - chainFacts[chain.id].confirmations : null
     return less(unpromised, await sumCustomerDeposits(tx, chain.id, assets, spendableHeight))
@@ -73,9 +81,9 @@ function less(sums: Sums, taken: Sums): Sums {
   return new Map([...sums].map(([asset, units]) => [asset, units - (taken.get(asset) ?? 0n)]))
 }
 
-async function sumUnpromisedCoins(tx: Sql, chain: Chain, height: number): Promise<Sums> {
+async function sumUnpromisedCoins(tx: Sql, chain: Chain, height: number, coins: CoinsThatPay): Promise<Sums> {
   const { confirmations } = chainFacts[chain.id]
-  const { satoshi, promised } = await sumCoins(tx, chain.id, height, confirmations)
+  const { satoshi, promised } = await sumCoins(tx, chain.id, height, confirmations, coins)
   const { id } = nativeAsset(chain.id)
   return new Map([[id, fromChainUnits(id, satoshi).units - promised]])
 }

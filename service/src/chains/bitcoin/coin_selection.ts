@@ -66,6 +66,19 @@ export function selectCoins(coins: readonly Coin[], need: Need): Outcome<Selecti
   })
 }
 
+/**
+ * So many of the largest coins a payout to whomever can spend within the cap. What they are worth less one fee can always be drafted:
+ * the fewest that cover it leave either change, or less than the least change to the miner beside a fee with change.
+ */
+export function inputsWithin(need: Pick<Need, 'milliSatPerVb' | 'feeSatoshiMax'>): number {
+  const leftToMiner = changeMin({ ...need, changeTo: 'wpkh' })
+  const isWithin = (inputs: number) =>
+    isWithinTotal(feeFor(vbytesOf(inputs, ['wsh', 'wpkh']), need.milliSatPerVb) + leftToMiner, need)
+  let inputs = BITCOIN_INPUTS_MAX
+  while (inputs > 0 && !isWithin(inputs)) inputs -= 1
+  return inputs
+}
+
 export function isWithinTotal(feeSatoshi: bigint, { feeSatoshiMax }: Pick<Need, 'feeSatoshiMax'>): boolean {
   return feeSatoshi <= feeSatoshiMax
 }

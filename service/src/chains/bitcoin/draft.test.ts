@@ -1,11 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { assert } from '../../domain/assert.ts'
 import { BITCOIN_INPUTS_MAX } from '../../domain/payouts/bitcoin_inputs.ts'
 import type { BitcoinIntent, Coin, Outflow } from '../../domain/payouts/intent.ts'
 import type { FeeBid, Funds } from '../chain.ts'
 import type { OutputKind } from './addresses.ts'
 import { changeMin } from './coin_selection.ts'
 import { draft, raise } from './draft.ts'
+import { estimateAt } from './fees.ts'
 import { costOfInput, dustLimit, feeFor, vbytesOf } from './sizes.ts'
 
 /** Satoshi per vbyte 300 at most, as an operator may have it; a whole transaction may cost more than any here does. */
@@ -476,4 +478,63 @@ describe('the cap on the fee of a whole transaction, above which the signer neve
       }),
     )
   })
+})
+
+/** What may be promised of these coins at that rate, as the figures of the reserve are made. */
+function promisable(
+  sizes: readonly bigint[],
+  milliSatPerVb: bigint,
+  within: Parameters<typeof estimateAt>[1],
+) {
+  const { coins } = estimateAt(milliSatPerVb, within)
+  assert(coins !== undefined, 'it pays with coins')
+  const brought = sizes.map((satoshi) => satoshi - coins.costSatoshi).filter((satoshi) => satoshi > 0n)
+  const largest = brought.toSorted((left, right) => Number(right - left)).slice(0, coins.countMax)
+  return { count: largest.length, satoshi: largest.reduce((sum, satoshi) => sum + satoshi, 0n) }
+}
+
+test('of a reserve of many coins no more is promised than one transaction within its cap pays', () => {
+  const within = { ...rules, feeSatoshiMax: 500_000n }
+  const coins = Array<bigint>(500).fill(1_000_000n)
+  const { count, satoshi } = promisable(coins, 100_000n, within)
+  expect(count).toBe(72)
+  expect(satoshi).toBe(72n * (1_000_000n - 6_800n))
+  const fee = feeFor(vbytesOf(0, ['wsh', 'wpkh']), 100_000n)
+  const most = draft(within, outflow(satoshi - fee, 'wsh'), bid(100_000n), funds(coins))
+  expect(most).toMatchObject({ ok: true, value: { inputs: { length: 72 } } })
+  const more = draft(within, outflow(satoshi + 1_000_000n, 'wsh'), bid(100_000n), funds(coins))
+  expect(more).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+})
+
+test('whatever is promised of coins at a rate can be drafted at it, to whomever', () => {
+  fc.assert(
+    fc.property(
+      aCase,
+      fc.bigInt(2_000n, 1_000_000n),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (of, feeSatoshiMax, part) => {
+        const within = { ...rules, feeSatoshiMax }
+        const { satoshi } = promisable(of.sizes, of.rate, within)
+        const most = satoshi - feeFor(vbytesOf(0, [of.paidTo, 'wpkh']), of.rate)
+        const units = (most * BigInt(Math.round(part * 1_000))) / 1_000n
+        fc.pre(units >= dustLimit(of.paidTo))
+        expect(draft(within, outflow(units, of.paidTo), bid(of.rate), funds(of.sizes))).toMatchObject({
+          ok: true,
+        })
+      },
+    ),
+  )
+})
+
+test('no coin counts whose rest may pass the cap where it is too little for change', () => {
+  const [rate, sizes] = [100_000n, [100_000n, 100_000n, 100_000n]]
+  const feeOfTwo = feeFor(vbytesOf(2, ['wsh', 'wpkh']), rate)
+  const least = changeMin({ changeTo: 'wpkh', milliSatPerVb: rate })
+  const outcome = (feeSatoshiMax: bigint) => {
+    const within = { ...rules, feeSatoshiMax }
+    const rest = draft(within, outflow(200_000n - feeOfTwo - least + 1n, 'wsh'), bid(rate), funds(sizes))
+    return [promisable(sizes, rate, within).count, rest.ok]
+  }
+  expect(outcome(feeOfTwo + least - 2n)).toEqual([1, false])
+  expect(outcome(feeOfTwo + least)).toEqual([2, true])
 })

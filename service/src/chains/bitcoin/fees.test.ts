@@ -69,7 +69,7 @@ test('above the cap nothing is bid, and a payout is estimated at the cap and sai
   )
   expect(atCap.isAboveFeeCap).toBe(false)
   const above = await estimatePayout(scriptedRpc(dear), settings, 'BTC:BTC')
-  expect(above).toEqual({ cost: atCap.cost, isAboveFeeCap: true })
+  expect(above).toEqual({ ...atCap, isAboveFeeCap: true })
 })
 
 test('a quote never asks for more than one transaction may cost, and what takes more is above the cap', async () => {
@@ -77,9 +77,9 @@ test('a quote never asks for more than one transaction may cost, and what takes 
   const { cost } = await estimatePayout(node, settings, 'BTC:BTC')
   const within = (feeSatoshiMax: bigint) => estimatePayout(node, { ...settings, feeSatoshiMax }, 'BTC:BTC')
   expect(cost.units).toBeGreaterThan(20_000n)
-  expect(await within(cost.units)).toEqual({ cost, isAboveFeeCap: false })
+  expect(await within(cost.units)).toMatchObject({ cost, isAboveFeeCap: false })
   const less = cost.units - 1n
-  expect(await within(less)).toEqual({ cost: { ...cost, units: less }, isAboveFeeCap: true })
+  expect(await within(less)).toMatchObject({ cost: { ...cost, units: less }, isAboveFeeCap: true })
 })
 
 test('a node that does not answer is the network, a bad address the destination', async () => {

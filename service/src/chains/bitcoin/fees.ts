@@ -6,12 +6,12 @@ import { BITCOIN_INPUTS_CHARGED } from '../../domain/payouts/bitcoin_inputs.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, PayoutEstimate } from '../chain.ts'
 import { isObject } from '../replies.ts'
-import { isWithinTotal } from './coin_selection.ts'
+import { inputsWithin, isWithinTotal } from './coin_selection.ts'
 import { parsePayment, rateWithin } from './draft.ts'
 import { objectIn, satoshiIn } from './replies.ts'
 import { NoAnswer, type Rpc, RpcRefusal } from './rpc.ts'
 import { BITCOIN, type BitcoinSettings } from './settings.ts'
-import { feeFor, highest, vbytesOf } from './sizes.ts'
+import { costOfInput, feeFor, highest, vbytesOf } from './sizes.ts'
 
 /** The node is asked what is mined within so many blocks; one is not estimated. */
 const TARGET_BLOCKS = 2
@@ -46,13 +46,17 @@ export function estimateAt(
   milliSatPerVb: bigint,
   rules: Pick<BitcoinSettings, 'milliSatPerVbMax' | 'feeSatoshiMax'>,
 ): PayoutEstimate {
-  const rate = rateWithin(milliSatPerVb, rules)
-  const vbytes = vbytesOf(BITCOIN_INPUTS_CHARGED, ['wsh', 'wpkh'])
-  const feeSatoshi = feeFor(vbytes, rate.ok ? rate.value : rules.milliSatPerVbMax)
+  const within = rateWithin(milliSatPerVb, rules)
+  const rate = within.ok ? within.value : rules.milliSatPerVbMax
+  const feeSatoshi = feeFor(vbytesOf(BITCOIN_INPUTS_CHARGED, ['wsh', 'wpkh']), rate)
   const isWithin = isWithinTotal(feeSatoshi, rules)
   return {
     cost: amountOf(BITCOIN, isWithin ? feeSatoshi : rules.feeSatoshiMax),
-    isAboveFeeCap: !(rate.ok && isWithin),
+    isAboveFeeCap: !(within.ok && isWithin),
+    coins: {
+      countMax: inputsWithin({ milliSatPerVb: rate, feeSatoshiMax: rules.feeSatoshiMax }),
+      costSatoshi: costOfInput(rate),
+    },
   }
 }
 
