@@ -127,6 +127,8 @@ export type PayoutEstimate = {
   readonly cost: Amount
   /** Its fee is above what the operator allows, so that `bid` or `draft` would refuse it by `fee_cap`. */
   readonly isAboveFeeCap: boolean
+  /** What the account that pays has too little of, where that is no fee: `bid` refuses every payout until it has more. */
+  readonly lacks?: string
   /** Coin model, left out by others: of which coins a payout of all that they are worth can be drafted at that fee. */
   readonly coins?: CoinsThatPay
 }

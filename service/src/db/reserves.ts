@@ -10,8 +10,8 @@ export type Reserve = {
   readonly spendable: bigint
   /** What a payout costs now, in units of the chain's native asset. */
   readonly payoutCost: bigint
-  /** A payout would be refused now, because its fee is above what the operator allows. */
-  readonly isAboveFeeCap: boolean
+  /** A payout would be refused now: its fee is above what the operator allows, or the account lacks what it takes. */
+  readonly isUnpayable: boolean
   readonly atMs: InstantMs
   /** The number that was drawn before anything was looked at (`drawFigure`): the higher one was begun later. */
   readonly figure: number
@@ -48,17 +48,17 @@ export async function readReserves(sql: Sql): Promise<Reserve[]> {
     asset: row.asset,
     spendable: row.spendable,
     payoutCost: row.payout_cost,
-    isAboveFeeCap: row.is_above_fee_cap,
+    isUnpayable: row.is_above_fee_cap,
     atMs: row.at_ms,
     figure: row.figure,
   }))
 }
 
-/** Figures that were begun later stay. Returns those whose fee has passed its cap, or is within it again. */
+/** Figures that were begun later stay. Returns those that cannot be paid any more, or can be again. */
 export async function writeReserves(
   sql: Sql,
   reserves: readonly Reserve[],
-): Promise<Pick<Reserve, 'asset' | 'isAboveFeeCap'>[]> {
+): Promise<Pick<Reserve, 'asset' | 'isUnpayable'>[]> {
   return sql.query(
     `WITH known AS (SELECT asset, is_above_fee_cap FROM reserves WHERE asset = ANY ($1::text[])),
      written AS (
@@ -69,13 +69,13 @@ export async function writeReserves(
        WHERE excluded.figure >= reserves.figure
        RETURNING asset, is_above_fee_cap
      )
-     SELECT asset, written.is_above_fee_cap AS "isAboveFeeCap" FROM written LEFT JOIN known USING (asset)
+     SELECT asset, written.is_above_fee_cap AS "isUnpayable" FROM written LEFT JOIN known USING (asset)
      WHERE written.is_above_fee_cap <> coalesce(known.is_above_fee_cap, false)`,
     [
       arrayText(reserves, ({ asset }) => asset),
       arrayText(reserves, ({ spendable }) => (spendable < 0n ? 0n : spendable)),
       arrayText(reserves, ({ payoutCost }) => payoutCost),
-      arrayText(reserves, ({ isAboveFeeCap }) => String(isAboveFeeCap)),
+      arrayText(reserves, ({ isUnpayable }) => String(isUnpayable)),
       arrayText(reserves, ({ atMs }) => atMs),
       arrayText(reserves, ({ figure }) => figure),
     ],

@@ -42,7 +42,7 @@ beforeEach(async () => {
   const figure = {
     spendable: 0n,
     payoutCost: 1n,
-    isAboveFeeCap: false,
+    isUnpayable: false,
     atMs: stage.world.clock.nowMs(),
     figure: 0,
   }

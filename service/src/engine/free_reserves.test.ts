@@ -20,7 +20,7 @@ async function quoted(
       asset,
       spendable: units,
       payoutCost: costs[asset] ?? COST,
-      isAboveFeeCap: false,
+      isUnpayable: false,
       atMs: 0,
       figure: 1,
     })),
@@ -66,7 +66,7 @@ test('what would be refused because of its fee is quoted to nobody until that fa
   const refresh = (above: readonly AssetId[]) =>
     reserves.refresh(async () => ({
       reserves: (['ETH:ETH', 'USDT:ERC20'] as const).map((asset) => ({
-        ...{ asset, spendable: 1_000n, payoutCost: COST, isAboveFeeCap: above.includes(asset) },
+        ...{ asset, spendable: 1_000n, payoutCost: COST, isUnpayable: above.includes(asset) },
         ...{ atMs: 0, figure: 1 },
       })),
       lastDrawn: 1,
@@ -94,7 +94,7 @@ test('what would be refused because of its fee is quoted to nobody until that fa
 /** Ether of the `figure`th figures, while `lastDrawn` was the last number of one that had been drawn. */
 const told = (figure: number, lastDrawn: number) => ({
   reserves: [
-    { asset: 'ETH:ETH' as const, spendable: 1_000n, payoutCost: 0n, isAboveFeeCap: false, atMs: 0, figure },
+    { asset: 'ETH:ETH' as const, spendable: 1_000n, payoutCost: 0n, isUnpayable: false, atMs: 0, figure },
   ],
   lastDrawn,
 })

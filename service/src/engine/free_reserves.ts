@@ -97,12 +97,12 @@ export function openFreeReserves() {
 }
 
 function quotableOf(
-  { asset, payoutCost, isAboveFeeCap }: Reserve,
+  { asset, payoutCost, isUnpayable }: Reserve,
   spendable: bigint,
   figures: ReadonlyMap<AssetId, Reserve>,
 ): bigint {
-  // It would wait until the fee falls, and its customer with it.
-  if (isAboveFeeCap) return 0n
+  // It would wait until the fee falls or the account has more, and its customer with it.
+  if (isUnpayable) return 0n
   const { isNative, chain } = assetOf(asset)
   if (!isNative) {
     const gas = figures.get(nativeAsset(chain).id)?.spendable ?? 0n

@@ -217,7 +217,7 @@ function registerLedger(gauge: MakeGauge): void {
   )
   gauge(
     'cambist_fee_above_cap',
-    'Whether the fee of a payout is above its cap, so that the asset is not quoted (1), or not (0); absent while nobody asks.',
+    'Whether payouts are refused at present, for a fee above its cap or what EOS takes, so that the asset is not quoted (1), or not (0); absent while nobody asks.',
     ['asset'],
     ({ reserves, nowMs }, set) => {
       const fresh = reserves.filter(({ atMs }) => nowMs - atMs < ESTIMATE_MS_MAX)

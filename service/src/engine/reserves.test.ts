@@ -485,7 +485,7 @@ test('that a fee is above its cap is kept with the figures, and said when it beg
     above = assets
     await saveReserves({ ...stage.world, log }, { ...chain, estimatePayout }, 100, 0)
     const reserves = await readReserves(stage.db)
-    expect(reserves.filter(({ isAboveFeeCap }) => isAboveFeeCap).map(({ asset }) => asset)).toEqual(assets)
+    expect(reserves.filter(({ isUnpayable }) => isUnpayable).map(({ asset }) => asset)).toEqual(assets)
     return said.splice(0)
   }
   const begins = [{ asset: 'USDT:ERC20' }, expect.stringMatching(/is not quoted$/)]
@@ -496,6 +496,26 @@ test('that a fee is above its cap is kept with the figures, and said when it beg
   // Nothing was known before.
   await stage.db.query('DELETE FROM reserves')
   expect(await saveWith(['USDT:ERC20'])).toEqual([begins])
+})
+
+test('an account that lacks what a transfer takes is said like a fee above its cap, with what it lacks', async () => {
+  const { chain } = ethereum({})
+  const said: unknown[] = []
+  const log = { ...stage.world.log, warn: (...line: unknown[]) => said.push(line) }
+  const saveWith = async (short: { readonly lacks?: string }) => {
+    const estimatePayout: Chain['estimatePayout'] = async (asset) => ({
+      ...(await chain.estimatePayout(asset)),
+      ...(asset === 'ETH:ETH' ? short : {}),
+    })
+    await saveReserves({ ...stage.world, log }, { ...chain, estimatePayout }, 100, 0)
+    const reserves = await readReserves(stage.db)
+    return [reserves.filter(({ isUnpayable }) => isUnpayable).map(({ asset }) => asset), said.splice(0)]
+  }
+  const asset = 'ETH:ETH'
+  const begins = [{ asset, lacks: 'CPU' }, expect.stringMatching(/is not quoted$/)]
+  expect(await saveWith({ lacks: 'CPU' })).toEqual([[asset], [begins]])
+  expect(await saveWith({ lacks: 'NET' })).toEqual([[asset], []])
+  expect(await saveWith({})).toEqual([[], [[{ asset }, expect.stringMatching(/is quoted$/)]]])
 })
 
 test('figures that were begun earlier do not replace later ones, however late they are written', async () => {

@@ -41,13 +41,16 @@ export async function saveReserves(
   )
   const coins = estimates.find(({ asset }) => asset === nativeAsset(chain.id).id)?.coins
   const spendable = await spendableOn(world, chain, assets, height, coins)
-  const reserves = estimates.map(({ asset, cost, isAboveFeeCap }) => {
-    const payout = { payoutCost: cost.units, isAboveFeeCap }
+  const reserves = estimates.map(({ asset, cost, isAboveFeeCap, lacks }) => {
+    const payout = { payoutCost: cost.units, isUnpayable: isAboveFeeCap || lacks !== undefined }
     return { asset, spendable: spendable.get(asset) ?? 0n, ...payout, atMs: nowMs, figure }
   })
-  for (const { asset, isAboveFeeCap } of await writeReserves(world.db, reserves)) {
-    if (isAboveFeeCap) world.log.warn({ asset }, 'payouts would pass the fee cap: the asset is not quoted')
-    else world.log.warn({ asset }, 'payouts are within the fee cap again: the asset is quoted')
+  for (const { asset, isUnpayable } of await writeReserves(world.db, reserves)) {
+    const lacks = estimates.find((estimate) => estimate.asset === asset)?.lacks
+    if (!isUnpayable) world.log.warn({ asset }, 'payouts are possible again: the asset is quoted')
+    else if (lacks === undefined)
+      world.log.warn({ asset }, 'payouts would pass the fee cap: the asset is not quoted')
+    else world.log.warn({ asset, lacks }, 'payouts lack what they take: the asset is not quoted')
   }
 }
 

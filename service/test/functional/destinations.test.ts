@@ -132,7 +132,7 @@ async function prepare(url: string) {
   await insertAddresses(db, 'eos', 'reserve', 1, [ownReserve.eos])
   const reserves = assets.map(({ id, decimals }) => {
     const spendable = 10n ** BigInt(decimals) * 1_000_000n
-    return { asset: id, spendable, payoutCost: 1n, isAboveFeeCap: false, atMs: nowMs(), figure: 1 }
+    return { asset: id, spendable, payoutCost: 1n, isUnpayable: false, atMs: nowMs(), figure: 1 }
   })
   await noteOpened(
     db,

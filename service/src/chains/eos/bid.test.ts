@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Outflow } from '../../domain/payouts/intent.ts'
-import { bid } from './bid.ts'
+import { bid, estimatePayout } from './bid.ts'
 import { blocksOf } from './blocks.ts'
 import { draft, raise } from './draft.ts'
 import { NodeRefusal } from './rpc.ts'
@@ -77,6 +77,33 @@ test.each([
   ['no RAM', ({ account_name }) => accountOf(account_name, { ram_usage: '8999999900' }), 'network'],
 ] satisfies [string, Script[string], string][])('%s', async (_, answer, code) => {
   expect(await bidBy({ 'chain/get_account': answer })).toBe(code)
+})
+
+test.each([
+  ['what a transfer takes', {}, undefined],
+  ['just as much', { cpu_limit: { ...plenty, available: 500 } }, undefined],
+  ['no limit', { ram_quota: -1 }, undefined],
+  ['too little CPU', { cpu_limit: { ...plenty, available: 499 } }, 'CPU (499 µs)'],
+  ['too little NET', { net_limit: { ...plenty, available: 255 } }, 'NET (255 bytes)'],
+  ['too little RAM', { ram_usage: '8999999900' }, 'RAM (100 bytes)'],
+])(
+  'with %s in the account that pays, an estimate is free and says what is lacking, as bids do',
+  async (_, changes, lacks) => {
+    const get = ({ account_name: name }: { account_name?: unknown }) => {
+      return accountOf(name, name === 'mycambist123' ? changes : {})
+    }
+    const rpc = scriptedNode({ 'chain/get_account': get })
+    const { cost, ...rest } = await estimatePayout({ rpc, account: 'mycambist123' })
+    expect(cost.units).toBe(0n)
+    expect(rest).toEqual(lacks === undefined ? { isAboveFeeCap: false } : { isAboveFeeCap: false, lacks })
+    const answer = await bidBy({ 'chain/get_account': get })
+    expect(answer === 'network').toBe(lacks !== undefined)
+  },
+)
+
+test('an estimate waits for a node that tells of the account', async () => {
+  const rpc = scriptedNode({ 'chain/get_account': unknown('exception', 'bad_alloc') })
+  await expect(estimatePayout({ rpc, account: 'mycambist123' })).rejects.toThrow('bad_alloc')
 })
 
 test('as long as nothing has become irreversible for most of an hour, nobody bids: the signer takes no longer life', async () => {

@@ -1,6 +1,7 @@
+import { amountOf } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
-import type { DraftRejection, FeeBid } from '../chain.ts'
+import type { DraftRejection, FeeBid, PayoutEstimate } from '../chain.ts'
 import { type Account, readAccount } from './account.ts'
 import { parsePlace } from './address.ts'
 import type { Blocks } from './blocks.ts'
@@ -39,6 +40,15 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Outcome<Fee
   }
 }
 
+/** Free, for whoever has what a transfer takes. */
+export async function estimatePayout({ rpc, account }: Omit<Bidder, 'blocks'>): Promise<PayoutEstimate> {
+  const own = await readAccount(rpc, account)
+  const lacks = own === null ? 'an account' : shortOf(own)
+  const free = { cost: amountOf('EOS:EOS', 0n), isAboveFeeCap: false }
+  return lacks === null ? free : { ...free, lacks }
+}
+
+/** What of CPU, NET or RAM is not enough for a transfer, and how much is left; null when all of it is. */
 function shortOf({ cpuUs, netBytes, ramBytes }: Account): string | null {
   if (cpuUs !== null && cpuUs < LEAST.cpuUs) return `CPU (${cpuUs} µs)`
   if (netBytes !== null && netBytes < LEAST.netBytes) return `NET (${netBytes} bytes)`

@@ -1,12 +1,11 @@
 import { assert } from '../../domain/assert.ts'
 import { BoundedMap } from '../../domain/bounded_map.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
-import { amountOf } from '../../domain/money/amount.ts'
 import { accept } from '../../domain/outcome.ts'
 import type { Chain } from '../chain.ts'
 import { parsePlace, parseTagged, textOf } from './address.ts'
 import { balance } from './balance.ts'
-import { bid } from './bid.ts'
+import { bid, estimatePayout } from './bid.ts'
 import { blocksOf } from './blocks.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
@@ -58,7 +57,7 @@ export function eos(settings: EosSettings): Chain {
     },
     readMempool: async () => [],
     lookup: find,
-    estimatePayout: async () => ({ cost: amountOf(native, 0n), isAboveFeeCap: false }),
+    estimatePayout: () => estimatePayout({ rpc, account }),
     bid: (outflow) => bid({ rpc, blocks, account }, outflow),
     draft: (outflow, feeBid, funds) => draft(settings, outflow, feeBid, funds),
     raise,
