@@ -6,7 +6,10 @@ import type { Sql } from './database.ts'
 
 export type Reserve = {
   readonly asset: AssetId
-  /** Ledger units that could be promised: what the chain holds for payouts less what is promised and what is still customers'. */
+  /**
+   * Ledger units that could be promised: what the chain holds for payouts less what is promised and what orders still have to exchange or
+   * give back. Unclaimed money is in it: what came of it by now no index adds up.
+   */
   readonly spendable: bigint
   /** What a payout costs now, in units of the chain's native asset. */
   readonly payoutCost: bigint
