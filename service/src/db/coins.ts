@@ -1,5 +1,6 @@
 import { assert } from '../domain/assert.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
+import { BITCOIN_INPUTS_MAX } from '../domain/payouts/bitcoin_inputs.ts'
 import type { Coin, KeyPath, PayoutId } from '../domain/payouts/intent.ts'
 import { OPERATOR } from './books.ts'
 import type { Sql } from './database.ts'
@@ -191,33 +192,38 @@ export async function markLeft(
 }
 
 /**
- * Satoshi that nobody spends yet, of the `countMax` largest coins and less what spending each costs, and ledger units that have to be taken
- * from them for live outflows. A coin that costs more than it brings is not among them. An outflow that has taken its
- * coins needs no others: they are not among these, and its change comes back with its block. While a filler stands in for
- * it, that may be mined and have brought all of the coins back, though only a deep one says that the outflow never pays.
- * One statement, so that a draft in between cannot hide from both sums what it takes.
+ * What the largest coins that nobody spends yet bring, as many as one transaction spends: satoshi of each, less what spending it costs, the
+ * largest first. One that costs more than it brings is not among them; nor is one that an outflow has taken: its change comes back with its
+ * block. While a filler stands in for an outflow, that may be mined and have brought all of the coins back, though only a deep one
+ * says that the outflow never pays.
  */
-export async function sumCoins(
+export async function whatCoinsBring(
   sql: Sql,
   chain: ChainId,
   headHeight: number,
   confirmations: number,
-  { countMax, costSatoshi }: { readonly countMax: number; readonly costSatoshi: bigint },
-): Promise<{ readonly satoshi: bigint; readonly promised: bigint }> {
+  costSatoshi: bigint,
+): Promise<bigint[]> {
+  const rows = await sql.query<{ brings: bigint }>(
+    `SELECT satoshi - $4 AS brings FROM coins
+     WHERE chain = $1 AND spent_by IS NULL AND satoshi > $4 AND block_height IS NOT NULL
+       AND (key_purpose <> 'deposit' OR block_height <= $2 + 1 - $3::int)
+     ORDER BY satoshi DESC LIMIT ${BITCOIN_INPUTS_MAX}`,
+    [chain, headHeight, confirmations, costSatoshi],
+  )
+  return rows.map(({ brings }) => brings)
+}
+
+/** Ledger units that live outflows will take from coins: of those that have taken theirs nothing, unless a filler has brought them back. */
+export async function sumPromisedOfCoins(sql: Sql, chain: ChainId): Promise<bigint> {
   // Not EXISTS, for which all coins that were ever spent may be read at once.
-  const [row] = await sql.query<{ satoshi: bigint; promised: bigint }>(
-    `SELECT
-       (SELECT coalesce(sum(satoshi - $5), 0)::numeric(78,0) FROM (
-          SELECT satoshi FROM coins
-          WHERE chain = $1 AND spent_by IS NULL AND satoshi > $5 AND block_height IS NOT NULL
-            AND (key_purpose <> 'deposit' OR block_height <= $2 + 1 - $3::int)
-          ORDER BY satoshi DESC LIMIT $4) AS largest) AS satoshi,
-       (SELECT coalesce(sum(units), 0)::numeric(78,0) FROM outflows o
-        WHERE chain = $1 AND state IN ${UNBOOKED} AND (
-          (SELECT true FROM coins c WHERE c.chain = $1 AND c.spent_by = o.payout_id LIMIT 1) IS NULL
-          OR payout_id IN (SELECT fills FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED}))) AS promised`,
-    [chain, headHeight, confirmations, countMax, costSatoshi],
+  const [row] = await sql.query<{ promised: bigint }>(
+    `SELECT coalesce(sum(units), 0)::numeric(78,0) AS promised FROM outflows o
+     WHERE chain = $1 AND state IN ${UNBOOKED} AND (
+       (SELECT true FROM coins c WHERE c.chain = $1 AND c.spent_by = o.payout_id LIMIT 1) IS NULL
+       OR payout_id IN (SELECT fills FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED}))`,
+    [chain],
   )
   assert(row !== undefined, 'a sum is a row')
-  return row
+  return row.promised
 }

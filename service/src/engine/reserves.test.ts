@@ -250,6 +250,13 @@ test('of coins counts what they bring, and as many of the largest as the fee of 
   expect(await free(100, { countMax: 2, costSatoshi: 500n }), 'two of the four').toBe(8_500n + 6_500n)
   expect(await free(100, { countMax: 4, costSatoshi: 500n }), 'one costs what it brings').toBe(15_001n)
   expect(await free(100, { countMax: 0, costSatoshi: 500n })).toBe(0n)
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 9_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  expect(
+    await free(100, { countMax: 1, costSatoshi: 500n }),
+    'another takes the largest, and its change',
+  ).toBe(6_000n)
 })
 
 test('a deposit that waits for its exchange is its customer’s until then', async () => {

@@ -1,6 +1,6 @@
 import type { Chain, CoinsThatPay } from '../chains/chain.ts'
 import { reserveAddresses } from '../db/addresses.ts'
-import { sumCoins } from '../db/coins.ts'
+import { sumPromisedOfCoins, whatCoinsBring } from '../db/coins.ts'
 import type { Sql } from '../db/database.ts'
 import { sumCustomerDeposits } from '../db/deposits.ts'
 import { findLiveOutflows, sumLiveOutflows } from '../db/leaving_outflows.ts'
@@ -10,7 +10,7 @@ import { assert } from '../domain/assert.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
-import { BITCOIN_INPUTS_MAX } from '../domain/payouts/bitcoin_inputs.ts'
+import { BITCOIN_INPUTS_MAX, leftForOne } from '../domain/payouts/bitcoin_inputs.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { World } from './world.ts'
 
@@ -69,12 +69,9 @@ async function spendableOn(
   return world.db.transaction(async (tx) => {
     // One snapshot: a refund that is chosen between two statements would be neither its customer's any more nor promised yet.
     await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
-    const unpromised =
-      balances === null
-        ? await sumUnpromisedCoins(tx, chain, height, coins)
-        : less(balances, await sumLiveOutflows(tx, chain.id, live))
-    const spendableHeight = balances === null ? height + 1 - chainFacts[chain.id].confirmations : null
-    return less(unpromised, await sumCustomerDeposits(tx, chain.id, assets, spendableHeight))
+    if (balances === null) return spendableCoins(tx, chain, assets, height, coins)
+    const unpromised = less(balances, await sumLiveOutflows(tx, chain.id, live))
+    return less(unpromised, await sumCustomerDeposits(tx, chain.id, assets, null))
   })
 }
 
@@ -84,11 +81,20 @@ function less(sums: Sums, taken: Sums): Sums {
   return new Map([...sums].map(([asset, units]) => [asset, units - (taken.get(asset) ?? 0n)]))
 }
 
-async function sumUnpromisedCoins(tx: Sql, chain: Chain, height: number, coins: CoinsThatPay): Promise<Sums> {
+async function spendableCoins(
+  tx: Sql,
+  chain: Chain,
+  assets: readonly AssetId[],
+  height: number,
+  { countMax, costSatoshi }: CoinsThatPay,
+): Promise<Sums> {
   const { confirmations } = chainFacts[chain.id]
-  const { satoshi, promised } = await sumCoins(tx, chain.id, height, confirmations, coins)
   const { id } = nativeAsset(chain.id)
-  return new Map([[id, fromChainUnits(id, satoshi).units - promised]])
+  const brings = await whatCoinsBring(tx, chain.id, height, confirmations, costSatoshi)
+  const customers = await sumCustomerDeposits(tx, chain.id, assets, height + 1 - confirmations)
+  const taken = (await sumPromisedOfCoins(tx, chain.id)) + (customers.get(id) ?? 0n)
+  const inLedgerUnits = brings.map((satoshi) => fromChainUnits(id, satoshi).units)
+  return new Map([[id, leftForOne(inLedgerUnits, taken, countMax)]])
 }
 
 async function readBalances({ db }: World, chain: Chain, assets: readonly AssetId[]): Promise<Sums> {

@@ -3,3 +3,19 @@ export const BITCOIN_INPUTS_MAX = 500
 
 /** So many a payout is charged for, whoever is paid; most need fewer. */
 export const BITCOIN_INPUTS_CHARGED = 3
+
+/**
+ * What one more payout can bring, of what the largest coins bring (the largest first), when `taken` of it is for others and a payout may spend
+ * `countMax` of them. The others take the largest, and what is left of the last one comes back as change. Negative when they take more
+ * than there is.
+ */
+export function leftForOne(brings: readonly bigint[], taken: bigint, countMax: number): bigint {
+  let due = taken
+  const left: bigint[] = []
+  for (const satoshi of brings) {
+    if (due < satoshi) left.push(satoshi - due)
+    due = due < satoshi ? 0n : due - satoshi
+  }
+  const largest = left.toSorted((one, other) => (one < other ? 1 : one > other ? -1 : 0)).slice(0, countMax)
+  return largest.reduce((total, satoshi) => total + satoshi, -due)
+}
