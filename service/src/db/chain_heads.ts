@@ -1,11 +1,11 @@
 import type { ChainId } from '../domain/catalog/networks.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { lookForOutflows } from './claim_outflows.ts'
 import { laterOf } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
 import { keptText } from './kept_text.ts'
 import { type Lease, leaseHeld, leaseLost } from './leases.ts'
-import { lookForOutflows } from './outflows.ts'
 
 export type ChainHead = {
   readonly chain: ChainId

@@ -6,7 +6,7 @@ import type { KeyPath, OutflowKind } from '../domain/payouts/intent.ts'
 import { CLOCKS_APART_MS, type InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { FINISHED } from './orders.ts'
-import { ended, type OutflowState, UNBOOKED } from './outflows.ts'
+import { endedStates, type OutflowState, UNBOOKED } from './outflows.ts'
 import { textList } from './text_list.ts'
 
 /** What metrics show. Money is a float here and nowhere else: a gauge has nothing better, and nothing is decided by it. */
@@ -54,7 +54,7 @@ export function countLiveOutflows(
 export function countEndedOutflows(sql: Sql): Promise<OutflowFigure[]> {
   return sql.query(
     `SELECT chain, kind, state, count(*) AS count FROM outflows
-     WHERE state IN ${textList(ended)} GROUP BY chain, kind, state`,
+     WHERE state IN ${textList(endedStates)} GROUP BY chain, kind, state`,
   )
 }
 

@@ -30,7 +30,7 @@ import {
   solanaIntent,
   xrpIntent,
 } from '../signer/testing/fixtures.ts'
-import type { ClaimedOutflow } from './outflows.ts'
+import type { ClaimedOutflow } from './claim_outflows.ts'
 import { signedTransactions } from './signed_transactions.ts'
 import { findUnrecorded } from './unrecorded.ts'
 

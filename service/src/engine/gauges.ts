@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client'
 import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import * as figures from '../db/figures.ts'
-import { ended as endedStates, unbooked } from '../db/outflows.ts'
+import { endedStates, liveStates } from '../db/outflows.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { finishedStatuses, orderStatuses } from '../domain/orders/order.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
@@ -98,7 +98,7 @@ function registerOutflows(gauge: MakeGauge): void {
     'Outflows by chain, kind (payout, refund, filler, sweep) and state.',
     ['chain', 'kind', 'state'],
     ({ heads, outflows, ended }, set) => {
-      const states = ended === null ? unbooked : [...unbooked, ...endedStates]
+      const states = ended === null ? liveStates : [...liveStates, ...endedStates]
       for (const { chain } of heads) {
         for (const kind of ['payout', 'refund']) {
           for (const state of states) set({ chain, kind, state }, 0)

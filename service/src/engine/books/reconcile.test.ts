@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { claimOutflows } from '../../db/claim_outflows.ts'
 import { upsertCoin } from '../../db/coins.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { type Lease, requireLease, takeLease } from '../../db/leases.ts'
-import { claimOutflows, endOutflow, planOutflow, setOutflowState } from '../../db/outflows.ts'
+import { endOutflow, planOutflow, setOutflowState } from '../../db/outflows.ts'
 import { readReconciliations } from '../../db/reconciliations.ts'
 import { findQuiet, layToRest } from '../../db/resting.ts'
 import {

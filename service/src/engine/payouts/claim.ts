@@ -1,4 +1,4 @@
-import { type ClaimedOutflow, renewClaim } from '../../db/outflows.ts'
+import { type ClaimedOutflow, renewClaim } from '../../db/claim_outflows.ts'
 import type { SigningWorld } from '../world.ts'
 
 /** Longer than a step usually takes; a worker that died is followed after this, one that was slow loses its fence. */

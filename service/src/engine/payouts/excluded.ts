@@ -1,15 +1,10 @@
 import type { Chain } from '../../chains/chain.ts'
 import { attemptsOf } from '../../db/attempts.ts'
+import { type ClaimedOutflow, lockEnding } from '../../db/claim_outflows.ts'
 import { findSpenders, releaseCoins } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
-import {
-  type ClaimedOutflow,
-  findOutflow,
-  forgetRejected,
-  isLive,
-  lockEnding,
-  setOutflowState,
-} from '../../db/outflows.ts'
+import { forgetRejected } from '../../db/lost_outflows.ts'
+import { findOutflow, isLive, setOutflowState } from '../../db/outflows.ts'
 import type { ChainId } from '../../domain/catalog/networks.ts'
 import { coinsOf, type Intent, type PayoutId } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'

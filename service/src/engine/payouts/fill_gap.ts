@@ -1,18 +1,17 @@
 import type { Chain } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
 import { isPostedForHouse, postForHouse } from '../../db/books.ts'
+import { type ClaimedOutflow, lockClaimed } from '../../db/claim_outflows.ts'
 import type { Sql } from '../../db/database.ts'
+import { forgetRejected, loseToFiller } from '../../db/lost_outflows.ts'
 import {
-  type ClaimedOutflow,
   type Ended,
   endOutflow,
-  forgetRejected,
   isLive,
   isNonceSpent,
-  lockClaimed,
-  loseToFiller,
+  liveStates,
+  type StoredOutflow,
   setOutflowState,
-  unbooked,
 } from '../../db/outflows.ts'
 import { chainFacts, depositsLie } from '../../domain/catalog/networks.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
@@ -54,7 +53,7 @@ export async function endNeedlessFiller(
   if (address === undefined) return false
   if ((await chain.minedNonce(address)) <= filler.nonce) return false
   if (!(await isNonceSpent(world.db, filler.chain, filler.nonce))) return false
-  return setOutflowState(world.db, filler.payoutId, unbooked, 'failed')
+  return setOutflowState(world.db, filler.payoutId, liveStates, 'failed')
 }
 
 /** The filler is deep in the chain: the outflow that had its nonce or its coins provably never pays. */
@@ -83,7 +82,7 @@ export async function endFilledGap(
 /** It provably never pays: nothing of it is in a block or ever will be. `guard` throws when that is no longer sure. */
 export async function failOutflow(
   world: SigningWorld,
-  outflow: ClaimedOutflow,
+  outflow: StoredOutflow,
   guard: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   const { payoutId, orderId, state, kind } = outflow

@@ -134,13 +134,13 @@ test.each([
   const world = worldWithSigner(stage, {
     sign: async () => accept({ txHash: 'tx', bytes: 'ff', intent: lost }),
   })
-  await takeBackCoins(world, stuck)
+  await takeBackCoins(world, { ...stuck, claimedAtHeight: null })
   await insertAttempt(stage.db, spending(fillerId, [a]), 1)
   const filler = await findOutflow(stage.db, fillerId)
   const [attempt] = await attemptsOf(stage.db, fillerId)
   assert(filler !== null && attempt !== undefined, 'the filler is drafted')
   const chain = { ...stage.chain('BTC'), broadcast: async () => 'accepted' as const }
-  const progress = await sendAttempt(world, chain, filler, attempt)
+  const progress = await sendAttempt(world, chain, { ...filler, claimedAtHeight: null }, attempt)
   expect((await findOutflow(stage.db, fillerId))?.state).toBe(state)
   const [written] = await attemptsOf(stage.db, fillerId)
   if (state === 'broadcast') expect(written).toMatchObject({ intent: lost, tx: { txHash: 'tx' } })

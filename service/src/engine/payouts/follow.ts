@@ -1,6 +1,7 @@
 import type { Chain, TxStatus } from '../../chains/chain.ts'
 import type { Attempt } from '../../db/attempts.ts'
-import { type ClaimedOutflow, endOutflow } from '../../db/outflows.ts'
+import type { ClaimedOutflow } from '../../db/claim_outflows.ts'
+import { endOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'

@@ -1,6 +1,6 @@
 import type { Chain } from '../../chains/chain.ts'
 import { type Attempt, attemptsOf } from '../../db/attempts.ts'
-import { type ClaimedOutflow, lockEnding } from '../../db/outflows.ts'
+import { type ClaimedOutflow, lockEnding } from '../../db/claim_outflows.ts'
 import { paysSomebody } from '../../domain/payouts/intent.ts'
 import type { SignRejection } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'

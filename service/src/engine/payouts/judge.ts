@@ -2,7 +2,7 @@ import type { TxStatus } from '../../chains/chain.ts'
 import type { Clock } from '../../clock.ts'
 import { appendAudit, type By, houseChain } from '../../db/audit_log.ts'
 import type { Database, Sql } from '../../db/database.ts'
-import { type ClaimedOutflow, ended, findOutflow, type OtherMove } from '../../db/outflows.ts'
+import { endedStates, findOutflow, type OtherMove, type StoredOutflow } from '../../db/outflows.ts'
 import {
   findVerdict,
   insertVerdict,
@@ -64,7 +64,7 @@ function isName(text: string): boolean {
   return !text.startsWith('CB') || isOrderId(readPayoutId(text).orderId)
 }
 
-async function findLive(tx: Sql, payoutId: PayoutId): Promise<Outcome<ClaimedOutflow>> {
+async function findLive(tx: Sql, payoutId: PayoutId): Promise<Outcome<StoredOutflow>> {
   const outflow = isName(payoutId) ? await findOutflow(tx, payoutId) : null
   if (outflow === null) {
     const message = `There is no outflow ${payoutId}; \`cambist order list --trouble\` names those that wait for you, under OUTFLOW.`
@@ -73,7 +73,7 @@ async function findLive(tx: Sql, payoutId: PayoutId): Promise<Outcome<ClaimedOut
   if (!paysSomebody(outflow)) {
     return refuse({ code: 'pays_nobody', message: `${payoutId} is a ${outflow.kind}: it pays nobody.` })
   }
-  if (ended.includes(outflow.state)) {
+  if (endedStates.includes(outflow.state)) {
     const verdicts = (await readVerdicts(tx, [payoutId])).map((one) => ` It was ${judgedAs(one)}.`)
     const message = `${payoutId} has ended (${outflow.state}): there is nothing to judge.${verdicts.join('')}`
     return refuse({ code: 'ended', message })

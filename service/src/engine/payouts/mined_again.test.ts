@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, TxStatus } from '../../chains/chain.ts'
 import { attemptsOf } from '../../db/attempts.ts'
+import type { ClaimedOutflow } from '../../db/claim_outflows.ts'
 import { lockSpendableCoins, markSpent, unmineCoins, upsertCoin } from '../../db/coins.ts'
-import { type ClaimedOutflow, findOutflow } from '../../db/outflows.ts'
+import { findOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { stringifyExact } from '../../domain/exact_json.ts'
 import { amountOf } from '../../domain/money/amount.ts'
@@ -92,7 +93,7 @@ async function fill(payoutId: string): Promise<string> {
 async function outflow(payoutId: string): Promise<ClaimedOutflow> {
   const found = await findOutflow(stage.db, payoutId)
   assert(found !== null, `${payoutId} is planned`)
-  return found
+  return { ...found, claimedAtHeight: null }
 }
 
 /** It is deep in the chain by this attempt of it, and by no other. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type ClaimedOutflow, claimOutflows } from '../../db/claim_outflows.ts'
 import { findOrder } from '../../db/orders.ts'
-import { type ClaimedOutflow, claimOutflows, planOutflow } from '../../db/outflows.ts'
+import { planOutflow } from '../../db/outflows.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'

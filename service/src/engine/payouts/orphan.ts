@@ -2,9 +2,6 @@ import { postForHouse } from '../../db/books.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import type { Sql } from '../../db/database.ts'
 import {
-  type ClaimedOutflow,
-  type Ended,
-  endOutflow,
   failOrphaned,
   forgetRejected,
   type LostBlocks,
@@ -12,8 +9,8 @@ import {
   loseFilled,
   loseRejected,
   orphanOutflow,
-  resumeOutflow,
-} from '../../db/outflows.ts'
+} from '../../db/lost_outflows.ts'
+import { type Ended, endOutflow, resumeOutflow, type StoredOutflow } from '../../db/outflows.ts'
 import { leaveUnswept, resumeSweep } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import type { ChainId } from '../../domain/catalog/networks.ts'
@@ -68,7 +65,7 @@ export async function orphanOutflows(
 }
 
 /** Its order was told so, and may have been paid otherwise since: were it sent again, it might succeed. What goes from us to us may. */
-function wasRejected(outflow: ClaimedOutflow): boolean {
+function wasRejected(outflow: StoredOutflow): boolean {
   return outflow.state === 'failed' && paysSomebody(outflow)
 }
 
@@ -76,7 +73,7 @@ function wasRejected(outflow: ClaimedOutflow): boolean {
  * All that leaves the account after it waits for its nonce. On Bitcoin it has a block only when it was mined in the place of its filler,
  * which goes on: it follows what it stands in for, and takes the coins back. Elsewhere there is neither.
  */
-async function fillRejected(tx: Sql, outflow: ClaimedOutflow, nowMs: InstantMs): Promise<void> {
+async function fillRejected(tx: Sql, outflow: StoredOutflow, nowMs: InstantMs): Promise<void> {
   const { payoutId, chain, nonce } = outflow
   await loseRejected(tx, payoutId)
   if (nonce !== null) await planFiller(tx, chain, nonce, nowMs)
@@ -89,7 +86,7 @@ async function fillRejected(tx: Sql, outflow: ClaimedOutflow, nowMs: InstantMs):
  */
 export async function endAgain(
   world: World,
-  outflow: ClaimedOutflow,
+  outflow: StoredOutflow,
   { txHash, intent }: { readonly txHash: string; readonly intent: Intent },
   { succeeded, ...ended }: { readonly succeeded: boolean } & Ended,
 ): Promise<void> {
@@ -116,7 +113,7 @@ export async function endAgain(
 /** The key of the entry that books what it costs in this block, each time that it is in one once more. */
 export async function foundAgainKey(
   tx: Sql,
-  { payoutId, chain }: ClaimedOutflow,
+  { payoutId, chain }: StoredOutflow,
   { block }: Ended,
 ): Promise<string> {
   const head = await readHead(tx, chain)
@@ -127,7 +124,7 @@ export async function foundAgainKey(
 /** Its order tells the transaction that it was paid by this time. */
 export async function tellAgain(
   world: World,
-  outflow: ClaimedOutflow,
+  outflow: StoredOutflow,
   txHash: string,
   { block, cost }: Ended,
 ): Promise<void> {
@@ -142,7 +139,7 @@ export async function tellAgain(
 /** Something else has its nonce or its coins for good, or its time is over: it is never mined again, and what it paid stays owed. */
 export async function giveUpOrphan(
   { db, clock, log }: World,
-  outflow: ClaimedOutflow,
+  outflow: StoredOutflow,
   alongside: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   const { payoutId, chain, kind } = outflow
@@ -158,11 +155,11 @@ export async function giveUpOrphan(
 }
 
 /** The deposit address is one of them: what is swept leaves from there, and gas goes there. */
-function endsOf({ address, from }: ClaimedOutflow): readonly string[] {
+function endsOf({ address, from }: StoredOutflow): readonly string[] {
   return from === undefined ? [address] : [address, from.address]
 }
 
 /** Fillers and sweeps pay ourselves: only what they cost comes and goes. */
-export function owedAgain(outflow: Pick<ClaimedOutflow, 'kind' | 'asset' | 'units'>): readonly Posting[] {
+export function owedAgain(outflow: Pick<StoredOutflow, 'kind' | 'asset' | 'units'>): readonly Posting[] {
   return paysSomebody(outflow) ? outflowOrphaned(amountOf(outflow.asset, outflow.units)) : []
 }

@@ -1,7 +1,7 @@
 import type { Chain } from '../../chains/chain.ts'
 import type { Attempt } from '../../db/attempts.ts'
+import type { ClaimedOutflow } from '../../db/claim_outflows.ts'
 import { findLastSent } from '../../db/leaving_outflows.ts'
-import type { ClaimedOutflow } from '../../db/outflows.ts'
 import { attemptsEndWithTime } from '../../domain/catalog/networks.ts'
 import type { Intent, PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'

@@ -1,6 +1,6 @@
 import type { Chain, DraftRejection, FeeBid } from '../../chains/chain.ts'
 import { type Attempt, attemptsOf, insertAttempt } from '../../db/attempts.ts'
-import { type ClaimedOutflow, lockClaimed } from '../../db/outflows.ts'
+import { type ClaimedOutflow, lockClaimed } from '../../db/claim_outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'

@@ -1,16 +1,10 @@
 import type { Chain, TxStatus } from '../../chains/chain.ts'
 import { attemptsOf } from '../../db/attempts.ts'
 import { postForHouse } from '../../db/books.ts'
+import { type ClaimedOutflow, lockClaimed } from '../../db/claim_outflows.ts'
+import { failOrphaned, findRejected } from '../../db/lost_outflows.ts'
 import { findOrder } from '../../db/orders.ts'
-import {
-  type ClaimedOutflow,
-  endOutflow,
-  failOrphaned,
-  findRejected,
-  lockClaimed,
-  setOutflowState,
-  unbooked,
-} from '../../db/outflows.ts'
+import { endOutflow, liveStates, type StoredOutflow, setOutflowState } from '../../db/outflows.ts'
 import { networkCostPaid, reversed } from '../../domain/ledger/postings.ts'
 import { type Intent, paysSomebody } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
@@ -64,7 +58,7 @@ type Mined = {
 async function endRejected(
   world: SigningWorld,
   filler: ClaimedOutflow,
-  rejected: ClaimedOutflow,
+  rejected: StoredOutflow,
   { txHash, intent, status: ended, judged }: Mined,
 ): Promise<void> {
   const { db, clock } = world
@@ -75,7 +69,7 @@ async function endRejected(
   const isFirst = await db.transaction(async (tx) => {
     if ((await lockClaimed(tx, filler)) === null) return false
     if (!(await failOrphaned(tx, filler.payoutId)))
-      await setOutflowState(tx, filler.payoutId, unbooked, 'failed')
+      await setOutflowState(tx, filler.payoutId, liveStates, 'failed')
     await endOutflow(tx, payoutId, ['failed'], isSettled ? 'confirmed' : 'failed', ended)
     // The filler's as well, which are free as far as this one does not spend them.
     await settleCoins(tx, filler, intent)
@@ -93,7 +87,7 @@ type End = { readonly isOwed: boolean; readonly isSettled: boolean; readonly suc
 
 function tellEnd(
   { log }: SigningWorld,
-  rejected: ClaimedOutflow,
+  rejected: StoredOutflow,
   { isOwed, isSettled, succeeded }: End,
 ): void {
   const { payoutId: payout } = rejected
@@ -114,7 +108,7 @@ function tellEnd(
 }
 
 /** Its order was told that this paid it, and not that it failed: that it was never mined again was a matter of the books. */
-async function isStillOwed({ db }: SigningWorld, outflow: ClaimedOutflow): Promise<boolean> {
+async function isStillOwed({ db }: SigningWorld, outflow: StoredOutflow): Promise<boolean> {
   if (!paysSomebody(outflow)) return false
   const state = (await findOrder(db, outflow.orderId))?.state
   const isTold = state?.status === 'DONE' || state?.status === 'REFUNDED'

@@ -1,19 +1,19 @@
 import type { Funds } from '../../chains/chain.ts'
 import { findOwnAddresses, takeChangeAddress } from '../../db/addresses.ts'
 import { attemptsOf } from '../../db/attempts.ts'
+import { type ClaimedOutflow, lockClaimed } from '../../db/claim_outflows.ts'
 import { releaseCoins, stillMined, takeSpent } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
 import {
-  type ClaimedOutflow,
   endedUnmined,
   findByNonce,
   findOutflow,
   isLive,
-  lockClaimed,
+  liveStates,
   planOutflow,
   resumeOutflow,
+  type StoredOutflow,
   setOutflowState,
-  unbooked,
 } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
@@ -68,12 +68,12 @@ async function planFiller({ clock }: SigningWorld, tx: Sql, stuck: ClaimedOutflo
 }
 
 /** The filler of an outflow on a coin chain, planned or not. */
-export function fillerIdOf({ chain, payoutId }: Pick<ClaimedOutflow, 'chain' | 'payoutId'>): PayoutId {
+export function fillerIdOf({ chain, payoutId }: Pick<StoredOutflow, 'chain' | 'payoutId'>): PayoutId {
   return `house-${chain}-${payoutId.replace(':', '-')}:1`
 }
 
 /** What a filler stands in for: by its coins, ended or not; by its nonce, as long as it is live. */
-export async function findFilled(sql: Sql, filler: ClaimedOutflow): Promise<ClaimedOutflow | null> {
+export async function findFilled(sql: Sql, filler: StoredOutflow): Promise<StoredOutflow | null> {
   if (filler.kind !== 'filler') return null
   if (filler.fills !== null) return findOutflow(sql, filler.fills)
   return filler.nonce === null ? null : findByNonce(sql, filler.chain, filler.nonce)
@@ -94,7 +94,7 @@ export async function checkFiller(
   // A nonce that is used for good shows when the filler is refused.
   if (filled === null) return 'needed'
   if (filled.state === 'confirmed') {
-    await setOutflowState(db, filler.payoutId, unbooked, 'failed')
+    await setOutflowState(db, filler.payoutId, liveStates, 'failed')
     return 'over'
   }
   // The filler was deep, and has lost its block: what was sent of the other once must not come back.
@@ -135,7 +135,7 @@ export async function readFillerFunds(tx: Sql, filler: ClaimedOutflow): Promise<
  */
 export async function settleCoins(
   tx: Sql,
-  { chain, payoutId, fills }: ClaimedOutflow,
+  { chain, payoutId, fills }: StoredOutflow,
   mined: Intent,
 ): Promise<void> {
   const coins = coinsOf(mined)

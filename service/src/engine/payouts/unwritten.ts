@@ -1,5 +1,6 @@
 import type { Attempt } from '../../db/attempts.ts'
-import { type ClaimedOutflow, findNeverDrafted, findOutflow, isLive } from '../../db/outflows.ts'
+import type { ClaimedOutflow } from '../../db/claim_outflows.ts'
+import { findNeverDrafted, findOutflow, isLive } from '../../db/outflows.ts'
 import { type OrderId, payoutIdOf, readPayoutId } from '../../domain/orders/identifiers.ts'
 import { type PayoutId, paysSomebody } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'

@@ -1,7 +1,7 @@
 import type { Chain } from '../../chains/chain.ts'
+import type { ClaimedOutflow } from '../../db/claim_outflows.ts'
 import type { Sql } from '../../db/database.ts'
 import { isAccountBeingMade } from '../../db/leaving_outflows.ts'
-import type { ClaimedOutflow } from '../../db/outflows.ts'
 import type { Progress } from './progress.ts'
 
 const LOOK_AGAIN_MS = 500

@@ -7,7 +7,7 @@ import {
   type LeavingFrom,
   postponeOutflow,
   renewClaim,
-} from '../../db/outflows.ts'
+} from '../../db/claim_outflows.ts'
 import { atOnce } from '../at_once.ts'
 import { isOutflowStopped } from '../books/stopped_outflows.ts'
 import type { SigningWorld } from '../world.ts'

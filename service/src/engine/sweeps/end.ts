@@ -1,14 +1,9 @@
 import { attemptsOf } from '../../db/attempts.ts'
 import { postForHouse } from '../../db/books.ts'
+import { type ClaimedOutflow, lockClaimed } from '../../db/claim_outflows.ts'
 import type { Sql } from '../../db/database.ts'
 import { giveBackNonce } from '../../db/nonces.ts'
-import {
-  type ClaimedOutflow,
-  type Ended,
-  endOutflow,
-  lockClaimed,
-  setOutflowState,
-} from '../../db/outflows.ts'
+import { type Ended, endOutflow, type StoredOutflow, setOutflowState } from '../../db/outflows.ts'
 import { leaveRejected, leaveUnswept } from '../../db/unswept.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
 import { MovedOn, unlessMovedOn } from '../payouts/moved_on.ts'
@@ -20,7 +15,7 @@ import type { World } from '../world.ts'
  */
 export async function endSweep(
   world: World,
-  sweep: ClaimedOutflow,
+  sweep: StoredOutflow,
   { succeeded, ...ended }: { readonly succeeded: boolean } & Ended,
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
@@ -40,7 +35,7 @@ export async function endSweep(
 /** It provably never happens: its nonce went to another transaction, or its time is over. */
 export async function failSweep(
   world: World,
-  sweep: ClaimedOutflow,
+  sweep: StoredOutflow,
   guard: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   await world.db.transaction(async (tx) => {

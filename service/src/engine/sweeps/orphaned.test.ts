@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import type { Database } from '../../db/database.ts'
-import { type ClaimedOutflow, findOutflow } from '../../db/outflows.ts'
+import { findOutflow, type StoredOutflow } from '../../db/outflows.ts'
 import { leaveRejected } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
@@ -108,11 +108,11 @@ test('when a sweep that is planned ends, its address waits for an earlier one th
 })
 
 test.each([
-  ['is final again', 'confirmed', (first: ClaimedOutflow) => endAgain(stage.world, first, MINED_AGAIN, END)],
+  ['is final again', 'confirmed', (first: StoredOutflow) => endAgain(stage.world, first, MINED_AGAIN, END)],
   [
     'can never be mined again',
     'failed',
-    (first: ClaimedOutflow) => giveUpOrphan(stage.world, first, nobodyElse),
+    (first: StoredOutflow) => giveUpOrphan(stage.world, first, nobodyElse),
   ],
 ] as const)('its address is free when a sweep that has lost its block %s', async (_, state, end) => {
   const { first, depositAddress } = await sweptAndPlanned(usual())

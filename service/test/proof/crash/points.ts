@@ -77,7 +77,7 @@ export const points: readonly Point[] = [
   point('engine', 'an exchange is written, not committed', after(insertFact, isFact('ExchangePriced'))),
   point('engine', 'a payout is planned, not committed', after('db/outflows.ts planOutflow')),
   point('engine', 'an exchange is settled, its payout is due', after(apply, isTold('ExchangePriced'))),
-  point('engine', 'outflows are claimed', after('db/outflows.ts claimOutflows', gaveSome)),
+  point('engine', 'outflows are claimed', after('db/claim_outflows.ts claimOutflows', gaveSome)),
   point('engine', 'a nonce is taken, not committed', after('db/nonces.ts takeNonce')),
   point('engine', 'coins are taken, not committed', after('db/coins.ts markSpent')),
   point('engine', 'a draft is written, not committed', after('db/attempts.ts insertAttempt')),
@@ -104,7 +104,7 @@ export const points: readonly Point[] = [
     after(insertFact, isFact('PayoutConfirmed')),
   ),
   point('engine', 'the end of a payout is told', after(apply, isTold('PayoutConfirmed'))),
-  point('engine', 'an outflow is about to be let go', before('db/outflows.ts postponeOutflow')),
+  point('engine', 'an outflow is about to be let go', before('db/claim_outflows.ts postponeOutflow')),
 
   point(
     'signer',
