@@ -1,5 +1,5 @@
 import type { Postgres } from '@cambist/devnet'
-import { auditBooks } from '../src/engine/books/ledger_audit.ts'
+import { auditBooks } from '../src/engine/books/audit_books.ts'
 import { asSuperuser, createDatabase, inPostgres, openBenchDatabase } from './bench_postgres.ts'
 import { tell } from './figure.ts'
 import { fillHistory, restingBalances } from './history.ts'

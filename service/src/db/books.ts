@@ -9,6 +9,8 @@ import type { Sql } from './database.ts'
 /** Movements that belong to no order lie in one bucket under this owner. */
 export const HOUSE = 'house'
 export const HOUSE_BUCKET = 0
+/** In a statement on `journal`: whether it is one of them. */
+export const IS_OF_HOUSE = `bucket = ${HOUSE_BUCKET} AND owner = '${HOUSE}'`
 
 export async function isFactKnown(tx: Sql, orderId: OrderId, factKey: string): Promise<boolean> {
   const rows = await tx.query(

@@ -1,6 +1,7 @@
 import { type AddressFamily, chainFacts, chainIds, depositsLie } from '../domain/catalog/networks.ts'
+import { HOUSE } from './books.ts'
 import type { Sql } from './database.ts'
-import { closingsOf, HOUSE_OWNER } from './operator_words.ts'
+import { closingsOf } from './operator_words.ts'
 
 /** What a name leads to, for the operator. */
 export type Found = {
@@ -27,7 +28,7 @@ export function findByName(sql: Sql, spellings: readonly string[]): Promise<Foun
      UNION ALL
      SELECT 'deposit' || ${closed('d.order_id')}, order_id, deposit_key FROM deposits AS d WHERE tx_hash = ANY($1)
      UNION ALL
-     SELECT kind || ${closed(`'${HOUSE_OWNER}'`)}, order_id, deposit_key FROM house_deposits AS d WHERE tx_hash = ANY($1)
+     SELECT kind || ${closed(`'${HOUSE}'`)}, order_id, deposit_key FROM house_deposits AS d WHERE tx_hash = ANY($1)
      UNION ALL
      SELECT kind, CASE WHEN kind IN ('payout', 'refund') THEN order_id END, payout_id
        FROM outflows JOIN (SELECT DISTINCT bucket, payout_id FROM attempts WHERE tx_hash = ANY($1)) AS made

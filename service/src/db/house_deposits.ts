@@ -3,8 +3,9 @@ import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { BlockRef, OrderStatus } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { HOUSE } from './books.ts'
 import type { Sql } from './database.ts'
-import { closingsOf, HOUSE_OWNER } from './operator_words.ts'
+import { closingsOf } from './operator_words.ts'
 
 /**
  * reserve: the operator's funding. unlisted: a token that we do not know, wherever it came. stray: all else that came to an address of
@@ -166,7 +167,7 @@ const IS_PAID_FOR_MORE = `
 
 const isOfHouse = "found.kind IN ('stray', 'unlisted')"
 const CLOSINGS = closingsOf(
-  `CASE WHEN ${isOfHouse} THEN '${HOUSE_OWNER}' ELSE found.order_id END`,
+  `CASE WHEN ${isOfHouse} THEN '${HOUSE}' ELSE found.order_id END`,
   'found.deposit_key',
 )
 
@@ -204,7 +205,7 @@ export async function findUnclaimed(sql: Sql, chain: ChainId, depositKey: string
 
 /** Whose books have it, as the words about it name the owner. */
 export function ownerOf({ kind, order_id }: Pick<Unclaimed, 'kind' | 'order_id'>): string {
-  return kind === 'stray' || kind === 'unlisted' || order_id === null ? HOUSE_OWNER : order_id
+  return kind === 'stray' || kind === 'unlisted' || order_id === null ? HOUSE : order_id
 }
 
 /** Why a deposit is none that could be closed; null where no table has the key. */

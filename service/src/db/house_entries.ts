@@ -1,5 +1,5 @@
 import type { LedgerAccount } from '../domain/ledger/accounts.ts'
-import { DEPOSIT_ENTRY, OPERATOR, OUTFLOW_ENTRY } from './books.ts'
+import { DEPOSIT_ENTRY, IS_OF_HOUSE, OPERATOR, OUTFLOW_ENTRY } from './books.ts'
 import type { Sql } from './database.ts'
 
 /** One line of an entry of the house that no table of deposits or outflows accounts for. */
@@ -21,7 +21,7 @@ type Maker = {
 
 /**
  * Whatever books for the house, apart from what operators book of differences. That there is such a deposit, outflow or word, and that it
- * came to so much, is looked at where those are read (audit.ts): between these accounts, and so between no others.
+ * came to so much, is looked at where those are read (false_books.ts): between these accounts, and so between no others.
  */
 const makers: readonly Maker[] = [
   { keys: DEPOSIT_ENTRY, between: ['wallet', 'capital'] },
@@ -48,9 +48,9 @@ const LINE = 'SELECT entry_key AS key, line, asset, debit, credit, units FROM jo
 export function readHouseEntriesToExplain(tx: Sql): Promise<HouseEntry[]> {
   return tx.query<HouseEntry>(
     `SELECT key, asset, debit, credit, units FROM (
-       ${LINE} WHERE bucket = 0 AND owner = 'house' AND NOT (${IS_OF_A_MAKER})
+       ${LINE} WHERE ${IS_OF_HOUSE} AND NOT (${IS_OF_A_MAKER})
        UNION ALL
-       ${LINE} WHERE bucket = 0 AND owner = 'house' AND (debit = 'orphaned_payouts' OR credit = 'orphaned_payouts')
+       ${LINE} WHERE ${IS_OF_HOUSE} AND (debit = 'orphaned_payouts' OR credit = 'orphaned_payouts')
          AND entry_key ~ ':block_(lost|found):.*$'
          AND NOT EXISTS (SELECT 1 FROM outflows o WHERE o.kind IN ('payout', 'refund')
            AND o.payout_id = regexp_replace(j.entry_key, ':block_(lost|found):.*$', ''))

@@ -1,6 +1,6 @@
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { InstantMs } from '../domain/time.ts'
-import { OPERATOR } from './books.ts'
+import { HOUSE, OPERATOR } from './books.ts'
 import type { Sql } from './database.ts'
 
 export type WordAct = 'closed_unclaimed' | 'written_off'
@@ -8,7 +8,7 @@ export type WordAct = 'closed_unclaimed' | 'written_off'
 /** What an operator has said is done with. */
 export type OperatorWord = {
   readonly act: WordAct
-  /** Whose books have it: an order, or `HOUSE_OWNER`. */
+  /** Whose books have it: an order, or `HOUSE`. */
   readonly owner: string
   /** The key of the deposit that is closed, or the order of which something is written off. */
   readonly about: string
@@ -21,9 +21,6 @@ export type OperatorWord = {
   readonly because: string
   readonly at_ms: InstantMs
 }
-
-/** The owner of deposits that no order has. */
-export const HOUSE_OWNER = 'house'
 
 /** The key of the entry that books a word; the audit puts it together in the same way. */
 export function wordEntryKey({
@@ -88,7 +85,7 @@ export function listClosed(sql: Sql, limit: number): Promise<OperatorWord[]> {
 export function readWordsOfOrder(sql: Sql, orderId: OrderId): Promise<OperatorWord[]> {
   return sql.query(
     `SELECT act, owner, about, number, asset, units, because, at_ms FROM operator_words
-     WHERE owner = $1 OR (owner = '${HOUSE_OWNER}'
+     WHERE owner = $1 OR (owner = '${HOUSE}'
        AND about IN (SELECT deposit_key FROM house_deposits WHERE order_id = $1))
      ORDER BY at_ms, act, about, number`,
     [orderId],

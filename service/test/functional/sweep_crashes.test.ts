@@ -1,7 +1,8 @@
 import { parseTransaction } from 'viem'
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
 import type { Chain } from '../../src/chains/chain.ts'
-import { auditBooks, auditChain } from '../../src/engine/books/ledger_audit.ts'
+import { auditBooks } from '../../src/engine/books/audit_books.ts'
+import { auditChain } from '../../src/engine/books/audit_chain.ts'
 import { type Life, type SweepStage, startSweepStage } from '../harness/sweep_stage.ts'
 
 /**

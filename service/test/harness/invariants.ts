@@ -3,7 +3,8 @@ import type { Clock } from '../../src/clock.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { OrderStatus } from '../../src/domain/orders/order.ts'
 import { legalMoves } from '../../src/domain/orders/testing/books.ts'
-import { auditBooks, auditChain } from '../../src/engine/books/ledger_audit.ts'
+import { auditBooks } from '../../src/engine/books/audit_books.ts'
+import { auditChain } from '../../src/engine/books/audit_chain.ts'
 import { eventually } from './eventually.ts'
 
 /** What is looked at: the database as the service has it, a reader that may see every table, and the chains themselves. */

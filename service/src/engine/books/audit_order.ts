@@ -1,4 +1,4 @@
-import type { AuditedDeposit, AuditedOrder, AuditedOutflow } from '../../db/audit.ts'
+import type { AuditedDeposit, AuditedOrder, AuditedOutflow } from '../../db/audited_orders.ts'
 import { type AssetId, isAssetId } from '../../domain/catalog/assets.ts'
 import { amountOf, exactAmount } from '../../domain/money/amount.ts'
 import type { OrderStatus } from '../../domain/orders/order.ts'
@@ -10,6 +10,10 @@ export type Problem = { readonly subject: string; readonly check: Check; readonl
 
 /** `missing` is the only one that is a loss, and no fault of the books. */
 export type Check = 'balances' | 'deposits' | 'missing' | 'events' | 'outflows' | 'journal' | 'chain'
+
+export function problem(subject: string, check: Check, message: string): Problem {
+  return { subject, check, message }
+}
 
 /** Everything about one order that does not fit together. Pure. */
 export function auditOrder(order: AuditedOrder): Problem[] {

@@ -12,9 +12,9 @@ import { amountOf, exactAmount, fromChainUnits } from '../../domain/money/amount
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { atOnce } from '../at_once.ts'
 import { MovedOn, unlessMovedOn } from '../payouts/moved_on.ts'
+import { untilConclusive } from './audit_chain.ts'
 import { show } from './audit_order.ts'
 import { compareChain } from './compare.ts'
-import { untilConclusive } from './ledger_audit.ts'
 import { DIFFERENCES_TO_STOP } from './stopped_outflows.ts'
 
 export type BooksPlace = {

@@ -21,8 +21,8 @@ import {
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { tellOrderCommand } from '../testing/order_commands.ts'
+import { auditBooks } from './audit_books.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
-import { auditBooks } from './ledger_audit.ts'
 
 /**
  * What: unclaimed money that was given back is closed once, by a word that the books and the audit log have; nothing else can be, and

@@ -5,8 +5,8 @@ import { bucketOf } from '../../domain/orders/identifiers.ts'
 import { apply } from '../apply.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
+import { auditBooks } from './audit_books.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
-import { auditBooks } from './ledger_audit.ts'
 
 /**
  * What: a transaction that does something else when it is mined again is recorded and booked as what it did last.

@@ -24,7 +24,7 @@ import {
 import { tellOrderCommand } from '../testing/order_commands.ts'
 import { confirmDeposits } from '../watching/deep_deposits.ts'
 import type { Look } from '../watching/look.ts'
-import { auditBooks } from './ledger_audit.ts'
+import { auditBooks } from './audit_books.ts'
 
 /**
  * What: what is missing of an order for good is written off once, all of it, by a word that the books and the audit log have; should it

@@ -10,8 +10,8 @@ import { findOrder } from '../../db/orders.ts'
 import { planOutflow } from '../../db/outflows.ts'
 import { type AssetId, assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Order } from '../../domain/orders/order.ts'
+import { auditBooks } from '../books/audit_books.ts'
 import { compareChain } from '../books/compare.ts'
-import { auditBooks } from '../books/ledger_audit.ts'
 import { reconcileChain } from '../books/reconcile.ts'
 import {
   type BooksStage,

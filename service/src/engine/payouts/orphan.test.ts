@@ -5,8 +5,8 @@ import { planOutflow } from '../../db/outflows.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
+import { auditBooks } from '../books/audit_books.ts'
 import { compareChain } from '../books/compare.ts'
-import { auditBooks } from '../books/ledger_audit.ts'
 import { endSweep } from '../sweeps/end.ts'
 import {
   type BooksStage,

@@ -3,7 +3,7 @@ import type { Chain } from '../../chains/chain.ts'
 import { planOutflow } from '../../db/outflows.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
-import { auditBooks } from '../books/ledger_audit.ts'
+import { auditBooks } from '../books/audit_books.ts'
 import { reconcileChain } from '../books/reconcile.ts'
 import {
   type BooksStage,

@@ -6,7 +6,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { openTestDatabase } from '../../test/harness/test_database.ts'
-import { readAuditedHouseOutflows } from './audit.ts'
+import { readAuditedHouseOutflows } from './false_books.ts'
 import { migrate } from './migrate.ts'
 
 /**
