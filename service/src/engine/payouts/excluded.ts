@@ -47,7 +47,7 @@ export async function endExcluded(
     if ((await attemptsOfAll(tx, pair)).length !== attempts.length) throw new MovedOn()
   }
   if (!(await unlessMovedOn(() => endBy(world, outflow, end)))) return false
-  world.log.warn({ payout: payoutId }, 'the coins of an outflow are gone for good: it never happens')
+  world.log.warn({ payout: payoutId }, 'the coins of an outflow are gone for good: it can never be mined')
   return true
 }
 

@@ -20,7 +20,7 @@ import { apply } from '../apply.ts'
 import { failSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { foundAgainKey, giveUpOrphan } from './orphan.ts'
-import { planFiller } from './plan_filler.ts'
+import { planNonceFiller } from './plan_filler.ts'
 import { findFilled, settleCoins, takeBackCoins } from './take_back.ts'
 
 /**
@@ -34,7 +34,7 @@ export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promi
   if (nonce === null) return
   const isPlanned = await world.db.transaction(async (tx) => {
     if ((await lockClaimed(tx, stuck)) === null) return false
-    return planFiller(tx, chain, nonce, world.clock.nowMs())
+    return planNonceFiller(tx, chain, nonce, world.clock.nowMs())
   })
   if (isPlanned) world.log.warn({ payout: stuck.payoutId, nonce }, 'a stuck nonce is filled')
 }

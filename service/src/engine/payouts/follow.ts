@@ -19,7 +19,7 @@ import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
 import { noteAccepted, noteMissing, sendAttempt } from './send.ts'
 import { settleCoins } from './take_back.ts'
-import { waitBeforeSending, waitForSource } from './wait_for_source.ts'
+import { whyWaitBeforeSending, whyWaitForSource } from './wait_for_source.ts'
 
 const LOOK_AGAIN_MS = 700
 /** What only a person can end is asked for again, in case that it was the node's mistake, and for that person's word. */
@@ -39,9 +39,9 @@ export async function followOutflow(
   const mined = sent.find((one): one is Mined => one.status.where === 'block')
   const found = mined ?? sent.find(({ status }) => status.where === 'mempool')
   if (found === undefined && sent.length > 0) {
-    const waits = await waitBeforeSending(world, chain, outflow, attempts)
+    const waits = await whyWaitBeforeSending(world, chain, outflow, attempts)
     if (waits !== null) return waits
-    const forgotten = wereSent(sent)
+    const forgotten = sentBefore(sent)
     if (forgotten.length > 0) return sendAgain(world, chain, outflow, attempts, forgotten)
   }
   if (found !== undefined && found.attempt.answer !== 'accepted')
@@ -55,26 +55,26 @@ export async function followOutflow(
  * Why the latest attempt, which was drafted before now, is neither signed nor sent now, or null. What a node took of those before it may be
  * lost since: where nobody has any of them, the deposit is looked at as before the first one.
  */
-export async function waitBeforeAttempt(
+export async function whyWaitBeforeAttempt(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
   attempts: readonly Attempt[],
 ): Promise<Progress | null> {
-  const waits = await waitBeforeSending(world, chain, outflow, attempts)
+  const waits = await whyWaitBeforeSending(world, chain, outflow, attempts)
   const mayBeOut = attempts.some(({ answer }) => answer === 'accepted')
   if (waits !== null || !mayBeOut || endsWithTime(chain)) return waits
   if (outflow.state === 'orphaned' || !paysSomebody(outflow)) return null
   const sent = await lookUpSent(world, chain, outflow, attempts)
   if (sent.some(({ status }) => status.where !== 'absent')) return null
-  return waitForDeposit(world, outflow, wereSent(sent))
+  return whyWaitForDeposit(world, outflow, sentBefore(sent))
 }
 
 /**
  * Those that may be sent again, the outflows of the chain being stopped or not. What was signed and not sent since, because the signer took
  * its time or the process died, is sent for the first time by `sendAttempt`, and where it was sent after all, a lookup tells.
  */
-function wereSent(sent: readonly Sent[]): readonly Attempt[] {
+function sentBefore(sent: readonly Sent[]): readonly Attempt[] {
   return sent.map(({ attempt }) => attempt).filter(({ answer }) => answer !== null)
 }
 
@@ -96,15 +96,15 @@ async function lookUpSent(
 }
 
 /**
- * Nobody has any of it: while its deposit is gone it counts as not taken, so that it is given up like what is refused and others do
- * not wait behind it for good. Null: the deposit is there.
+ * Nobody has any of it: while its deposit is gone it counts as not taken, which is noted here, so that it is given up like what is refused and
+ * others do not wait behind it for good. Null: the deposit is there.
  */
-async function waitForDeposit(
+async function whyWaitForDeposit(
   world: SigningWorld,
   outflow: ClaimedOutflow,
   forgotten: readonly Attempt[],
 ): Promise<Progress | null> {
-  const waits = await waitForSource(world, outflow, claimKeeper(world, outflow))
+  const waits = await whyWaitForSource(world, outflow, claimKeeper(world, outflow))
   if (waits !== null) await noteMissing(world, outflow, forgotten, 'unknown')
   return waits
 }
@@ -125,7 +125,8 @@ async function sendAgain(
   const again = await sendAttempt(world, chain, outflow, latest, forgotten)
   const isTakenAgain = again.kind === 'again' && latest.answer === 'accepted'
   if (!isTakenAgain || endsWithTime(chain)) return again
-  const look = async () => (outflow.state === 'orphaned' ? null : waitForDeposit(world, outflow, forgotten))
+  const look = async () =>
+    outflow.state === 'orphaned' ? null : whyWaitForDeposit(world, outflow, forgotten)
   return (await raiseWhenSlow(world, chain, outflow, attempts, look)) ?? again
 }
 
@@ -135,7 +136,7 @@ async function followMined(
   outflow: ClaimedOutflow,
   { attempt, status: told, tx }: Mined,
 ): Promise<Progress> {
-  const waits = await waitUntilDeep(chain, told.block)
+  const waits = await whyWaitUntilDeep(chain, told.block)
   if (waits !== null) return waits
   const { payoutId, orderId } = outflow
   // Of a sweep another move is only what was lost on the way, which the comparison of books and chain finds.
@@ -176,7 +177,7 @@ function untilJudged(txHash: string, moved = ''): Progress {
 }
 
 /** Null: the block is as deep as it has to be. */
-export async function waitUntilDeep(chain: Chain, block: BlockRef): Promise<Progress | null> {
+export async function whyWaitUntilDeep(chain: Chain, block: BlockRef): Promise<Progress | null> {
   const final = await finalHeight(chain)
   const { height } = await chain.head()
   const deepAt = block.height + chainFacts[chain.id].confirmations - 1

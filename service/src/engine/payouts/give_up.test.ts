@@ -131,7 +131,7 @@ test('what the signer has signed and nobody has written down here takes no nonce
   const why = `the signer has signed attempt 2 of ${terms.id}:1, which was never drafted here: nothing is paid`
   expect(await outflows()).toEqual([{ kind: 'payout', state: 'planned', status: 'EXCHANGE', trouble: why }])
   expect(await stage.db.query('SELECT 1 FROM attempts')).toEqual([])
-  const told = stage.logged.filter(({ message }) => message === 'an outflow waits for somebody')
+  const told = stage.logged.filter(({ message }) => message === 'an outflow waits for an operator')
   expect(told, 'once, and not at every step').toMatchObject([{ level: 'error', facts: { trouble: why } }])
 })
 
@@ -144,7 +144,7 @@ test.each([
   expect(await outflows()).toMatchObject([
     { state: 'planned', status: 'EXCHANGE', trouble: expect.stringContaining(why) },
   ])
-  const told = stage.logged.filter(({ message }) => message === 'an outflow waits for somebody')
+  const told = stage.logged.filter(({ message }) => message === 'an outflow waits for an operator')
   expect(told, 'when it should have been given up').toHaveLength(1)
   await workFor(signingWorld(knows(0)).world, refusing('network'), 1)
   expect(await outflows()).toMatchObject([{ state: 'cancelled', status: 'EMERGENCY' }])
@@ -202,7 +202,7 @@ test.each([
     await coveredOrder()
     await stalledFor(signingWorld(lastSigned).world, refusing('destination'))
     expect(await outflows()).toMatchObject([{ state, status }])
-    const told = stage.logged.filter(({ message }) => message === 'an outflow waits for somebody')
+    const told = stage.logged.filter(({ message }) => message === 'an outflow waits for an operator')
     expect(told).toHaveLength(state === 'planned' ? 1 : 0)
   },
 )
@@ -223,7 +223,7 @@ test.each([
       { state: 'planned', status: 'EXCHANGE', trouble: expect.stringContaining(trouble) },
     ])
     expect(await stage.db.query('SELECT 1 FROM attempts')).toHaveLength(drafts)
-    const told = stage.logged.filter(({ message }) => message === 'an outflow waits for somebody')
+    const told = stage.logged.filter(({ message }) => message === 'an outflow waits for an operator')
     expect(told).toHaveLength(times)
   },
 )
@@ -274,7 +274,7 @@ test('a payout that the signer has signed a refund after takes no nonce, and the
   const why = `the signer has signed ${refunded.terms.id}:2, which comes after ${refunded.terms.id}:1: nothing is paid`
   expect(first).toEqual({ state: 'planned', trouble: why })
   expect(second).toEqual({ state: 'broadcast', trouble: null })
-  const told = stage.logged.filter(({ message }) => message === 'an outflow waits for somebody')
+  const told = stage.logged.filter(({ message }) => message === 'an outflow waits for an operator')
   expect(told, 'once').toMatchObject([{ level: 'error', facts: { trouble: why } }])
 })
 
@@ -309,7 +309,7 @@ test.each([
     await stalledFor(signingWorld(lastSigned).world, payingChain(stage))
     const planned = await stage.db.query("SELECT 1 FROM outflows WHERE kind = 'filler'")
     expect(planned).toHaveLength(fillers)
-    const told = stage.logged.filter(({ message }) => message === 'an outflow waits for somebody')
+    const told = stage.logged.filter(({ message }) => message === 'an outflow waits for an operator')
     expect(told).toHaveLength(times)
   },
 )

@@ -105,7 +105,7 @@ async function giveUpOvertaken(
     if (tx !== null && (await chain.lookup(tx.txHash)).where !== 'absent') return
   }
   if (!(await endForGood(world, outflow, attempts))) return
-  world.log.warn({ payout: payoutId, nonce }, 'its nonce went to another transaction: it never happens')
+  world.log.warn({ payout: payoutId, nonce }, 'its nonce went to another transaction: it can never be mined')
 }
 
 /**
@@ -120,11 +120,11 @@ export async function giveUpOver(
 ): Promise<boolean> {
   if (!(await areOver(world, chain, outflow, attempts))) return false
   if (!(await endForGood(world, outflow, attempts))) return false
-  world.log.warn({ payout: outflow.payoutId }, 'the time of all its attempts is over: it never happens')
+  world.log.warn({ payout: outflow.payoutId }, 'the time of all its attempts is over: it can never be mined')
   return true
 }
 
-/** None of these attempts ever happens. False: somebody has gone on with it, or it has another attempt. */
+/** None of these attempts can ever be mined. False: somebody has gone on with it, or it has another attempt. */
 function endForGood(
   world: SigningWorld,
   outflow: ClaimedOutflow,

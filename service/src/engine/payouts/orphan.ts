@@ -20,7 +20,7 @@ import { type Intent, paysSomebody } from '../../domain/payouts/intent.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import { apply } from '../apply.ts'
 import type { World } from '../world.ts'
-import { planFiller } from './plan_filler.ts'
+import { planNonceFiller } from './plan_filler.ts'
 import { fillerIdOf, settleCoins } from './take_back.ts'
 
 /**
@@ -76,7 +76,7 @@ function wasRejected(outflow: StoredOutflow): boolean {
 async function fillRejected(tx: Sql, outflow: StoredOutflow, nowMs: InstantMs): Promise<void> {
   const { payoutId, chain, nonce } = outflow
   await loseRejected(tx, payoutId)
-  if (nonce !== null) await planFiller(tx, chain, nonce, nowMs)
+  if (nonce !== null) await planNonceFiller(tx, chain, nonce, nowMs)
   else await resumeOutflow(tx, fillerIdOf(outflow), nowMs)
 }
 

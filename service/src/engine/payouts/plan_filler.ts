@@ -12,7 +12,12 @@ import type { InstantMs } from '../../domain/time.ts'
  * Plans what uses up a nonce of the reserve, a transfer of nothing to ourselves. One for each nonce, ever: it is the same one again when it
  * ended because the nonce had been used after all, which now is refused, or has lost its block. False: it is planned already.
  */
-export async function planFiller(tx: Sql, chain: ChainId, nonce: number, nowMs: InstantMs): Promise<boolean> {
+export async function planNonceFiller(
+  tx: Sql,
+  chain: ChainId,
+  nonce: number,
+  nowMs: InstantMs,
+): Promise<boolean> {
   const [address] = await reserveAddresses(tx, chainFacts[chain].family)
   if (address === undefined) return false
   const payoutId = `house-${chain}-${nonce}:1`

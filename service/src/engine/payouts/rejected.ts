@@ -8,7 +8,7 @@ import { endOutflow, liveStates, type StoredOutflow, setOutflowState } from '../
 import { networkCostPaid, reversed } from '../../domain/ledger/postings.ts'
 import { type Intent, paysSomebody } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
-import { waitUntilDeep } from './follow.ts'
+import { whyWaitUntilDeep } from './follow.ts'
 import { statusAsJudged } from './judge.ts'
 import { foundAgainKey, owedAgain, tellAgain } from './orphan.ts'
 import type { Progress } from './progress.ts'
@@ -31,7 +31,7 @@ export async function followRejected(
     if (tx === null) continue
     const status = await chain.lookup(tx.txHash, intent)
     if (status.where !== 'block') continue
-    const waits = await waitUntilDeep(chain, status.block)
+    const waits = await whyWaitUntilDeep(chain, status.block)
     if (waits !== null) return waits
     const judged = await statusAsJudged(world.db, rejected.payoutId, tx.txHash, status)
     await endRejected(world, filler, rejected, { txHash: tx.txHash, intent, status, judged })

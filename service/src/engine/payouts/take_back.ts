@@ -40,14 +40,14 @@ export async function takeBackCoins(world: SigningWorld, stuck: ClaimedOutflow):
   if (earlier !== null && !endedUnmined(earlier)) return
   const isPlanned = await world.db.transaction(async (tx) => {
     if ((await lockClaimed(tx, stuck)) === null) return false
-    if (earlier === null) return planFiller(world, tx, stuck)
+    if (earlier === null) return planCoinFiller(world, tx, stuck)
     await resumeOutflow(tx, payoutId, world.clock.nowMs())
     return true
   })
   if (isPlanned) world.log.warn({ payout: stuck.payoutId }, 'the coins of a stuck outflow are taken back')
 }
 
-async function planFiller({ clock }: SigningWorld, tx: Sql, stuck: ClaimedOutflow): Promise<boolean> {
+async function planCoinFiller({ clock }: SigningWorld, tx: Sql, stuck: ClaimedOutflow): Promise<boolean> {
   const nowMs = clock.nowMs()
   const change = await takeChangeAddress(tx, chainFacts[stuck.chain].family, stuck.chain, nowMs)
   if (change === null) return false

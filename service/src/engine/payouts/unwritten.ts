@@ -92,5 +92,5 @@ export async function tellUnwritten(
   if (!needsSomebody || trouble?.startsWith(why)) return
   const now = await findOutflow(db, payoutId)
   if (!isLive(now) || now.fence !== fence) return
-  log.error({ payout: payoutId, trouble: why }, 'an outflow waits for somebody')
+  log.error({ payout: payoutId, trouble: why }, 'an outflow waits for an operator')
 }

@@ -41,7 +41,7 @@ export function isLookOld({ clock }: SigningWorld, lookedWallMs: number): boolea
  * Why nothing of an outflow is signed or sent now, or null. As long as no network has said that it has any of it, it has not left, however
  * long ago it was signed: what it pays for is looked at once more. What a network has is followed and raised, whatever becomes of that.
  */
-export async function waitBeforeSending(
+export async function whyWaitBeforeSending(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
@@ -50,14 +50,14 @@ export async function waitBeforeSending(
   // Where time excludes one from another a further one is drafted when no network has those before it any more.
   const unsettled = excludesByTime(chain) ? attempts.slice(-1) : attempts
   const isOut = outflow.state === 'orphaned' || unsettled.some(({ answer }) => answer === 'accepted')
-  return isOut ? null : waitForSource(world, outflow, claimKeeper(world, outflow))
+  return isOut ? null : whyWaitForSource(world, outflow, claimKeeper(world, outflow))
 }
 
 /**
  * One more look at the blocks that the money came in, right before money leaves: what was confirmed may have been
  * reorganised away since, or be more than was asked, which has to be deeper; and it is paid only as the books have it. Null: all is there.
  */
-export async function waitForSource(
+export async function whyWaitForSource(
   world: SigningWorld,
   outflow: ClaimedOutflow,
   keep: KeepClaim,

@@ -13,7 +13,7 @@ import { isOutflowStopped } from '../books/stopped_outflows.ts'
 import type { SigningWorld } from '../world.ts'
 import { CLAIM_MS } from './claim.ts'
 import { draftOutflow } from './draft.ts'
-import { followOutflow, waitBeforeAttempt } from './follow.ts'
+import { followOutflow, whyWaitBeforeAttempt } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
 import type { Progress } from './progress.ts'
 import { followRejected } from './rejected.ts'
@@ -119,7 +119,7 @@ async function step(
   // Where the answer was `unknown` the chain may say it: a node may be in such trouble for long after it is in a block.
   if (latest.answer !== null) return followOutflow(world, chain, outflow, attempts)
   // Between its draft and its signature may lie hours without a signer, and before it is sent without us.
-  const waits = isDraft ? null : await waitBeforeAttempt(world, chain, outflow, attempts)
+  const waits = isDraft ? null : await whyWaitBeforeAttempt(world, chain, outflow, attempts)
   if (waits !== null) {
     const written = await safely(async () => {
       await writeDownSigned(world, outflow, latest)

@@ -96,8 +96,9 @@ export const controls: readonly Control[] = [
       },
       {
         file: 'engine/payouts/draft.ts',
-        find: "import { readFillerFunds } from './take_back.ts'",
-        replace: "import { authorityFor } from './send.ts'\nimport { readFillerFunds } from './take_back.ts'",
+        find: "import { type Progress, troubled } from './progress.ts'",
+        replace:
+          "import { type Progress, troubled } from './progress.ts'\nimport { authorityFor } from './send.ts'",
       },
       {
         file: 'engine/payouts/draft.ts',
@@ -177,8 +178,8 @@ export const controls: readonly Control[] = [
     patches: [
       {
         file: 'engine/payouts/draft.ts',
-        find: 'const waits = await waitForSource(world, outflow, keep)',
-        replace: 'const waits = world === null ? await waitForSource(world, outflow, keep) : null',
+        find: 'const waits = await whyWaitForSource(world, outflow, keep)',
+        replace: 'const waits = world === null ? await whyWaitForSource(world, outflow, keep) : null',
       },
       {
         file: 'engine/payouts/wait_for_source.ts',
