@@ -1,15 +1,11 @@
 import { Gauge, type Registry } from 'prom-client'
-import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
-import * as figures from '../db/figures.ts'
+import { type ChainHead, silenceMs } from '../db/chain_heads.ts'
 import { endedStates, liveStates } from '../db/outflows.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { finishedStatuses, orderStatuses } from '../domain/orders/order.ts'
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
+import { MINUTE_MS, SECOND_MS } from '../domain/time.ts'
 import { isStopping } from './books/stopped_outflows.ts'
-import { keptFor } from './kept.ts'
-import type { World } from './world.ts'
-
-type GaugeWorld = Pick<World, 'db' | 'clock' | 'log'>
+import { type GaugeWorld, gaugeReader, type Readings } from './gauge_readings.ts'
 
 type PriceAges = {
   /** The age of the believed price; null when there is none. */
@@ -19,12 +15,11 @@ type PriceAges = {
 }
 
 /**
- * Puts the gauges of the engine into the registry. They are read from the database when somebody asks, at most once a
- * second however many ask; what needs a whole table is read once a minute, or more seldom when that takes long, and the others do not wait for it. While the database is away the gauges that
- * come from it are absent and `cambist_database_up` is 0: an old figure must not look like a new one.
+ * Puts the gauges of the engine into the registry. They are read when somebody asks, as often as `gaugeReader` lets them. While the database
+ * is away the gauges that come from it are absent and `cambist_database_up` is 0: an old figure must not look like a new one.
  */
 export function registerGauges(world: GaugeWorld, registry: Registry, priceAges?: PriceAges): void {
-  const read = readings(world)
+  const read = gaugeReader(world)
   const gauge: MakeGauge = (name, help, labelNames, fill) => {
     new Gauge({
       name,
@@ -303,81 +298,4 @@ function registerPrices(registry: Registry, prices: PriceAges): void {
 
 function seconds(durationMs: number): number {
   return durationMs / SECOND_MS
-}
-
-type Readings = Awaited<ReturnType<typeof readLive>> & {
-  readonly ended: Awaited<ReturnType<typeof countEnded>>
-}
-
-const FRESH_MS = SECOND_MS
-/** However long a reading takes: figures of longer ago would say that all is well while it no longer is. */
-const FRESH_MS_MAX = MINUTE_MS
-const FRESH_WHOLE_TABLES_MS = MINUTE_MS
-const FRESH_WHOLE_TABLES_MS_MAX = HOUR_MS
-/** Whatever is read takes at most a hundredth of the time, as long as it may grow that old. */
-const RESTS_PER_READING = 100
-/** A scrape does not wait for whole tables; the next one tells what was counted meanwhile. */
-const WHOLE_TABLES_WAIT_MS = SECOND_MS
-
-function readings(world: GaugeWorld): () => Promise<Readings | null> {
-  const { clock, log } = world
-  const kept = { clock, restsPerReading: RESTS_PER_READING }
-  const live = keptFor({ ...kept, keepMs: FRESH_MS, keepMsMax: FRESH_MS_MAX }, async () => {
-    try {
-      return await readLive(world)
-    } catch (error) {
-      log.warn({ err: error }, 'the figures for metrics could not be read')
-      return null
-    }
-  })
-  let ended: Readings['ended'] = null
-  const countAnew = keptFor(
-    { ...kept, keepMs: FRESH_WHOLE_TABLES_MS, keepMsMax: FRESH_WHOLE_TABLES_MS_MAX },
-    async () => {
-      ended = await countEnded(world)
-    },
-  )
-  return async () => {
-    const now = await live()
-    if (now === null) return null
-    const isCounted = new AbortController()
-    const counted = countAnew().then(() => isCounted.abort('counted'))
-    await Promise.race([counted, clock.sleep(WHOLE_TABLES_WAIT_MS, isCounted.signal)])
-    return { ...now, ended }
-  }
-}
-
-/**
- * Null: they could not be counted. With very many it takes longer than a statement may; that says nothing about the other
- * figures, nor that the database is away, and is not tried again at once.
- */
-async function countEnded({ db, log }: GaugeWorld) {
-  try {
-    return {
-      orders: await figures.countFinishedOrders(db),
-      outflows: await figures.countEndedOutflows(db),
-    }
-  } catch (error) {
-    log.warn({ err: error }, 'what has ended could not be counted for metrics')
-    return null
-  }
-}
-
-async function readLive({ db, clock }: GaugeWorld) {
-  return {
-    orders: await figures.countUnfinishedOrders(db),
-    outflows: await figures.countLiveOutflows(db),
-    heads: await readHeads(db),
-    addresses: await figures.countFreeAddresses(db),
-    reserves: await figures.readReserveFigures(db),
-    ledger: await figures.readLedgerFigures(db),
-    orphanedPayouts: await figures.readOrphanedPayouts(db),
-    orphanedDeposits: await figures.readOrphanedDeposits(db),
-    mails: await figures.countMails(db),
-    mailAcceptance: await figures.readMailAcceptance(db, clock.nowMs()),
-    untold: await figures.readUntoldOrders(db),
-    webhooks: await figures.readWaitingWebhooks(db),
-    nowMs: clock.nowMs(),
-    wallMs: clock.wallMs(),
-  }
 }
