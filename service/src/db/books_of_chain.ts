@@ -7,7 +7,7 @@ import { readHead } from './chain_heads.ts'
 import type { Database, Sql } from './database.ts'
 import { type AddressScope, type Holders, readHolders } from './holders.ts'
 import { readOpened } from './opened_assets.ts'
-import { UNBOOKED } from './outflows.ts'
+import { LIVE } from './outflows.ts'
 import { addUpWallet, readWallet } from './wallet_sums.ts'
 
 /** A transaction of ours that may be mined and is not booked yet. */
@@ -110,7 +110,7 @@ async function readAttempts(tx: Sql, chain: ChainId): Promise<readonly UnbookedA
   }>(
     `SELECT o.payout_id, o.kind, o.asset, o.units, o.fills, a.tx_hash, a.intent::text AS intent
      FROM (
-       SELECT * FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED}
+       SELECT * FROM outflows WHERE chain = $1 AND state IN ${LIVE}
        UNION ALL SELECT * FROM outflows WHERE chain = $1 AND is_block_lost
      ) AS o JOIN attempts a USING (bucket, payout_id)
      WHERE a.tx_hash IS NOT NULL ORDER BY o.payout_id, a.attempt`,
@@ -135,7 +135,7 @@ async function readCoins(
        SELECT spent_by, satoshi FROM coins WHERE chain = $1 AND block_height <= $2 AND spent_by IS NULL
        UNION ALL
        SELECT c.spent_by, c.satoshi FROM outflows o JOIN coins c ON c.chain = o.chain AND c.spent_by = o.payout_id
-       WHERE o.chain = $1 AND o.state IN ${UNBOOKED} AND c.block_height <= $2
+       WHERE o.chain = $1 AND o.state IN ${LIVE} AND c.block_height <= $2
      ) AS held GROUP BY spent_by`,
     [chain, height],
   )

@@ -4,7 +4,7 @@ import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { type ChainHead, type HeadRow, toHead } from './chain_heads.ts'
 import type { Sql } from './database.ts'
-import { UNBOOKED } from './outflows.ts'
+import { LIVE } from './outflows.ts'
 
 /** What a look at a chain goes on from. */
 export type LookedBefore = {
@@ -67,7 +67,7 @@ export async function wasEverTold(sql: Sql, chain: ChainId): Promise<boolean> {
        OR (SELECT chain FROM deposits WHERE chain = $1 AND block_hash IS NOT NULL ORDER BY block_hash LIMIT 1) IS NOT NULL
        OR (SELECT count(*) FROM deposits WHERE chain = $1 AND state = 'seen') > 0
        OR (SELECT chain FROM outflows WHERE chain = $1 AND mined_height IS NOT NULL ORDER BY mined_height LIMIT 1) IS NOT NULL
-       OR (SELECT chain FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED} ORDER BY due_at_ms LIMIT 1) IS NOT NULL AS told`,
+       OR (SELECT chain FROM outflows WHERE chain = $1 AND state IN ${LIVE} ORDER BY due_at_ms LIMIT 1) IS NOT NULL AS told`,
     [chain],
   )
   return row?.told === true

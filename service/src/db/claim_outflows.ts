@@ -5,13 +5,13 @@ import type { Sql } from './database.ts'
 import { keptText } from './kept_text.ts'
 import {
   bucketOfPayout,
+  LIVE,
   liveStates,
   type OtherMove,
   type OutflowRow,
   type OutflowState,
   type StoredOutflow,
   toStored,
-  UNBOOKED,
 } from './outflows.ts'
 
 /** An outflow that a worker has claimed; the fence says whether it still has. */
@@ -33,7 +33,7 @@ export type LeavingFrom = 'reserve' | 'deposits'
 const CLAIM_AGAIN = 10
 
 /** In a statement on `outflows`: whether it may be claimed, at $2 by the moved clock and $4 by the wall's, for $3. */
-const IS_DUE = `state IN ${UNBOOKED}
+const IS_DUE = `state IN ${LIVE}
   AND ${isTime('due_at_ms', '$2')} AND ${isFree('claimed_until_wall_ms', '$4', `$3::bigint * ${CLAIM_AGAIN}`)}
   AND (due_height IS NULL OR ${isTime('due_at_ms', `$2::bigint - ${BLOCKLESS_MS}`)}
     OR due_height <= (SELECT height FROM chain_heads h WHERE h.chain = outflows.chain))`
@@ -170,7 +170,7 @@ export async function postponeOutflow(
 /** What waits for a block waits no more. */
 export async function lookForOutflows(tx: Sql, chain: ChainId): Promise<void> {
   await tx.query(
-    `UPDATE outflows SET due_height = NULL WHERE chain = $1 AND state IN ${UNBOOKED} AND due_height IS NOT NULL`,
+    `UPDATE outflows SET due_height = NULL WHERE chain = $1 AND state IN ${LIVE} AND due_height IS NOT NULL`,
     [chain],
   )
 }

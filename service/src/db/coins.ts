@@ -4,7 +4,7 @@ import { BITCOIN_INPUTS_MAX } from '../domain/payouts/bitcoin_inputs.ts'
 import type { Coin, KeyPath, PayoutId } from '../domain/payouts/intent.ts'
 import { OPERATOR } from './books.ts'
 import type { Sql } from './database.ts'
-import { UNBOOKED } from './outflows.ts'
+import { LIVE } from './outflows.ts'
 
 /** An output of ours was mined, or mined again in another block. */
 export async function upsertCoin(
@@ -219,9 +219,9 @@ export async function sumPromisedOfCoins(sql: Sql, chain: ChainId): Promise<bigi
   // Not EXISTS, for which all coins that were ever spent may be read at once.
   const [row] = await sql.query<{ promised: bigint }>(
     `SELECT coalesce(sum(units), 0)::numeric(78,0) AS promised FROM outflows o
-     WHERE chain = $1 AND state IN ${UNBOOKED} AND (
+     WHERE chain = $1 AND state IN ${LIVE} AND (
        (SELECT true FROM coins c WHERE c.chain = $1 AND c.spent_by = o.payout_id LIMIT 1) IS NULL
-       OR payout_id IN (SELECT fills FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED}))`,
+       OR payout_id IN (SELECT fills FROM outflows WHERE chain = $1 AND state IN ${LIVE}))`,
     [chain],
   )
   assert(row !== undefined, 'a sum is a row')

@@ -6,7 +6,7 @@ import type { KeyPath, OutflowKind } from '../domain/payouts/intent.ts'
 import { CLOCKS_APART_MS, type InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { FINISHED } from './orders.ts'
-import { endedStates, type OutflowState, UNBOOKED } from './outflows.ts'
+import { endedStates, LIVE, type OutflowState } from './outflows.ts'
 import { textList } from './text_list.ts'
 
 /** What metrics show. Money is a float here and nowhere else: a gauge has nothing better, and nothing is decided by it. */
@@ -46,7 +46,7 @@ export function countLiveOutflows(
   return sql.query(
     `SELECT chain, kind, state, count(*) AS count, min(planned_at_ms) AS "oldestAtMs",
        count(trouble_since_ms) AS "inTrouble"
-     FROM outflows WHERE state IN ${UNBOOKED} GROUP BY chain, kind, state`,
+     FROM outflows WHERE state IN ${LIVE} GROUP BY chain, kind, state`,
   )
 }
 

@@ -3,7 +3,7 @@ import { type ChainId, chainFacts, depositsLie } from '../domain/catalog/network
 import type { InstantMs } from '../domain/time.ts'
 import { reserveAddresses } from './addresses.ts'
 import type { Sql } from './database.ts'
-import { UNBOOKED } from './outflows.ts'
+import { LIVE } from './outflows.ts'
 import { readTurn } from './reconciliations.ts'
 import {
   findQuiet,
@@ -96,7 +96,7 @@ async function readCoinHolders(tx: Sql, chain: ChainId): Promise<Pick<Holders, '
     `SELECT address FROM addresses WHERE family = $2 AND purpose = 'reserve'
      UNION SELECT address FROM coins WHERE chain = $1 AND spent_by IS NULL
      UNION SELECT c.address FROM outflows o JOIN coins c ON c.chain = o.chain AND c.spent_by = o.payout_id
-       WHERE o.chain = $1 AND o.state IN ${UNBOOKED}`,
+       WHERE o.chain = $1 AND o.state IN ${LIVE}`,
     [chain, chainFacts[chain].family],
   )
   return { awake: rows.map(({ address }) => address), quiet: [] }

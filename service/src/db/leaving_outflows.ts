@@ -3,7 +3,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import { parseExact } from '../domain/exact_json.ts'
 import type { Intent, PayoutId } from '../domain/payouts/intent.ts'
 import type { Sql } from './database.ts'
-import { bucketOfPayout, UNBOOKED } from './outflows.ts'
+import { bucketOfPayout, LIVE } from './outflows.ts'
 
 /**
  * A transaction of it is written down: with its nonce, where there are any. Not EXISTS, for which all attempts there
@@ -15,7 +15,7 @@ const DRAFTED = `(nonce IS NOT NULL OR (
 /** Outflows of a chain out of what payouts are made from that are not final. */
 export async function findLiveOutflows(sql: Sql, chain: ChainId): Promise<PayoutId[]> {
   const rows = await sql.query<{ payout_id: string }>(
-    `SELECT payout_id FROM outflows WHERE chain = $1 AND from_address IS NULL AND state IN ${UNBOOKED}`,
+    `SELECT payout_id FROM outflows WHERE chain = $1 AND from_address IS NULL AND state IN ${LIVE}`,
     [chain],
   )
   return rows.map(({ payout_id }) => payout_id)
@@ -32,11 +32,11 @@ export async function sumLiveOutflows(
 ): Promise<ReadonlyMap<AssetId, bigint>> {
   const rows = await sql.query<{ asset: AssetId; units: bigint }>(
     `SELECT asset, sum(units)::numeric(78,0) AS units FROM (
-       SELECT asset, units FROM outflows WHERE chain = $1 AND from_address IS NULL AND state IN ${UNBOOKED}
+       SELECT asset, units FROM outflows WHERE chain = $1 AND from_address IS NULL AND state IN ${LIVE}
        UNION ALL
        SELECT asset, units FROM outflows JOIN unnest($2::smallint[], $3::text[])
          AS live_before (bucket, payout_id) USING (bucket, payout_id)
-       WHERE state NOT IN ${UNBOOKED}) AS live
+       WHERE state NOT IN ${LIVE}) AS live
      GROUP BY asset ORDER BY asset`,
     [chain, alsoLive.map(bucketOfPayout), alsoLive],
   )
@@ -48,7 +48,7 @@ export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<Pay
   const rows = await sql.query<{ payout_id: string }>(
     `SELECT payout_id FROM outflows
      WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL
-       AND state IN ${UNBOOKED}`,
+       AND state IN ${LIVE}`,
     [asset, assetOf(asset).chain],
   )
   return rows.map(({ payout_id }) => payout_id)
@@ -57,7 +57,7 @@ export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<Pay
 /** Outflows of a chain, in whatever asset and from wherever, that are drafted and not final. */
 export async function findDraftedOutflows(sql: Sql, chain: ChainId): Promise<PayoutId[]> {
   const rows = await sql.query<{ payout_id: string }>(
-    `SELECT payout_id FROM outflows WHERE chain = $1 AND ${DRAFTED} AND state IN ${UNBOOKED}`,
+    `SELECT payout_id FROM outflows WHERE chain = $1 AND ${DRAFTED} AND state IN ${LIVE}`,
     [chain],
   )
   return rows.map(({ payout_id }) => payout_id)
@@ -72,10 +72,10 @@ export async function sumLeavingOutflows(
   const [row] = await sql.query<{ units: bigint }>(
     `SELECT (
        (SELECT coalesce(sum(units), 0) FROM outflows
-        WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL AND state IN ${UNBOOKED})
+        WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL AND state IN ${LIVE})
        + (SELECT coalesce(sum(units), 0) FROM outflows JOIN unnest($3::smallint[], $4::text[])
             AS left_before (bucket, payout_id) USING (bucket, payout_id)
-          WHERE state NOT IN ${UNBOOKED}))::numeric(78,0) AS units`,
+          WHERE state NOT IN ${LIVE}))::numeric(78,0) AS units`,
     [asset, assetOf(asset).chain, alsoLeft.map(bucketOfPayout), alsoLeft],
   )
   return row?.units ?? 0n
@@ -93,11 +93,11 @@ export async function leavingIntents(
   const latest = `(SELECT a.intent::text FROM attempts a
     WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id ORDER BY attempt DESC LIMIT 1) AS intent`
   const rows = await sql.query<{ intent: string | null }>(
-    `SELECT ${latest} FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED}
+    `SELECT ${latest} FROM outflows WHERE chain = $1 AND state IN ${LIVE}
      UNION ALL
      SELECT ${latest} FROM outflows JOIN unnest($2::smallint[], $3::text[])
        AS left_before (bucket, payout_id) USING (bucket, payout_id)
-     WHERE state NOT IN ${UNBOOKED}`,
+     WHERE state NOT IN ${LIVE}`,
     [chain, alsoLeft.map(bucketOfPayout), alsoLeft],
   )
   return rows.flatMap(({ intent }) => (intent === null ? [] : [parseExact(intent) as Intent]))
@@ -112,7 +112,7 @@ export async function findLastSent(
     `SELECT last.intent, last.tx_hash FROM outflows CROSS JOIN LATERAL (
        SELECT a.intent::text, a.tx_hash FROM attempts a
        WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id ORDER BY attempt DESC LIMIT 1) AS last
-     WHERE chain = $1 AND state IN ${UNBOOKED}`,
+     WHERE chain = $1 AND state IN ${LIVE}`,
     [chain],
   )
   return rows.flatMap(({ intent, tx_hash: txHash }) =>
@@ -132,7 +132,7 @@ export async function isAccountBeingMade(
   height: number,
 ): Promise<boolean> {
   const rows = await sql.query(
-    `SELECT 1 AS one FROM outflows WHERE chain = $1 AND address = $2 AND state IN ${UNBOOKED} AND ${MAKES_ACCOUNT}
+    `SELECT 1 AS one FROM outflows WHERE chain = $1 AND address = $2 AND state IN ${LIVE} AND ${MAKES_ACCOUNT}
      UNION ALL
      SELECT 1 FROM outflows WHERE chain = $1 AND address = $2 AND state = 'confirmed' AND mined_height > $3
        AND ${MAKES_ACCOUNT}
@@ -160,7 +160,7 @@ export async function sumUnsignedOutflows(
 ): Promise<bigint> {
   const [row] = await sql.query<{ units: bigint }>(
     `SELECT coalesce(sum(units), 0)::numeric(78,0) AS units FROM outflows
-     WHERE asset = $1 AND chain = $2 AND kind IN ('payout', 'refund') AND ${DRAFTED} AND state IN ${UNBOOKED}
+     WHERE asset = $1 AND chain = $2 AND kind IN ('payout', 'refund') AND ${DRAFTED} AND state IN ${LIVE}
        AND payout_id <> ALL($3::text[])`,
     [asset, assetOf(asset).chain, signed],
   )

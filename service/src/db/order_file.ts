@@ -9,7 +9,7 @@ import type { Sql } from './database.ts'
 import { type AtAddress, listAtAddressOf } from './house_deposits.ts'
 import { type Note, readNotesAbout } from './operator_acts.ts'
 import { type OperatorWord, readWordsOfOrder } from './operator_words.ts'
-import { type OutflowState, UNBOOKED } from './outflows.ts'
+import { LIVE, type OutflowState } from './outflows.ts'
 import { readVerdicts, type ToldVerdict } from './verdicts.ts'
 
 /** An order in a list for the operator. */
@@ -72,7 +72,7 @@ export type Troubled = (ListedOutflow | WaitingExchange) & {
 export async function listTroubled(sql: Sql, limit: number): Promise<Troubled[]> {
   const outflows = await sql.query<Troubled>(
     `SELECT payout_id, order_id, chain, kind, state, asset, units, trouble, trouble_since_ms FROM outflows
-     WHERE state IN ${UNBOOKED} AND trouble_since_ms IS NOT NULL ORDER BY trouble_since_ms, payout_id LIMIT $1`,
+     WHERE state IN ${LIVE} AND trouble_since_ms IS NOT NULL ORDER BY trouble_since_ms, payout_id LIMIT $1`,
     [limit],
   )
   const exchanges = await sql.query<Troubled & { asset: AssetId }>(
@@ -100,7 +100,7 @@ export type UnendedOutflow = ListedOutflow & {
 export async function listUnended(sql: Sql, limit: number): Promise<UnendedOutflow[]> {
   return sql.query(
     `SELECT o.payout_id, order_id, chain, kind, state, asset, units, planned_at_ms, signed.tx_hash, trouble
-     FROM (SELECT * FROM outflows WHERE state IN ${UNBOOKED} ORDER BY planned_at_ms, payout_id LIMIT $1) AS o
+     FROM (SELECT * FROM outflows WHERE state IN ${LIVE} ORDER BY planned_at_ms, payout_id LIMIT $1) AS o
      LEFT JOIN LATERAL (SELECT tx_hash FROM attempts a
        WHERE (a.bucket, a.payout_id) = (o.bucket, o.payout_id) AND a.tx_hash IS NOT NULL
        ORDER BY attempt DESC LIMIT 1) AS signed ON true

@@ -20,7 +20,7 @@ export type OutflowState =
 
 /** It may still be sent, or was and is not final. Not booked: its money was not taken from the ledger's wallet, or was given back to it. */
 export const liveStates: readonly OutflowState[] = ['planned', 'signed', 'broadcast', 'orphaned']
-export const UNBOOKED = textList(liveStates)
+export const LIVE = textList(liveStates)
 
 /** All others: nothing more becomes of it, but for a final one whose block is lost. */
 export const endedStates: readonly OutflowState[] = ['confirmed', 'failed', 'cancelled']
@@ -204,7 +204,7 @@ export async function setOutflowNonce(tx: Sql, payoutId: PayoutId, nonce: number
 export async function findByNonce(sql: Sql, chain: ChainId, nonce: number): Promise<StoredOutflow | null> {
   const [row] = await sql.query<OutflowRow>(
     `SELECT * FROM outflows
-     WHERE chain = $1 AND nonce = $2 AND kind <> 'filler' AND from_address IS NULL AND state IN ${UNBOOKED}`,
+     WHERE chain = $1 AND nonce = $2 AND kind <> 'filler' AND from_address IS NULL AND state IN ${LIVE}`,
     [chain, nonce],
   )
   return row === undefined ? null : toStored(row)

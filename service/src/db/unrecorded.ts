@@ -3,7 +3,7 @@ import { chainIds } from '../domain/catalog/networks.ts'
 import type { PayoutId } from '../domain/payouts/intent.ts'
 import { HOUR_MS, type InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
-import { UNBOOKED } from './outflows.ts'
+import { LIVE } from './outflows.ts'
 
 const LIVE_MAX = 1_000
 const MINED_MAX = 100
@@ -23,7 +23,7 @@ export async function findUnrecorded(service: Sql, record: Sql, nowMs: InstantMs
   const knownFromMs = (await readBeginning(record)) ?? 0
   const signed = await service.query<Signed>(
     `SELECT DISTINCT payout_id, attempt FROM attempts JOIN (
-       (SELECT bucket, payout_id, true AS is_live FROM outflows WHERE state IN ${UNBOOKED} LIMIT $1)
+       (SELECT bucket, payout_id, true AS is_live FROM outflows WHERE state IN ${LIVE} LIMIT $1)
        UNION ALL
        SELECT bucket, payout_id, false FROM unnest($2::text[]) AS of_chain CROSS JOIN LATERAL (
          SELECT bucket, payout_id FROM outflows WHERE chain = of_chain AND mined_height IS NOT NULL

@@ -2,7 +2,7 @@ import { type ChainId, chainFacts, depositsLie } from '../domain/catalog/network
 import type { PayoutId } from '../domain/payouts/intent.ts'
 import { DAY_MS, HOUR_MS, type InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
-import { UNBOOKED } from './outflows.ts'
+import { LIVE } from './outflows.ts'
 
 /** A deposit address that may hold money, taken by one worker until `dueAtMs`. */
 export type UnsweptAddress = {
@@ -81,7 +81,7 @@ const DUE = `
   WHERE chain = $1 AND sweeping IS NULL AND due_at_ms <= $2
   ORDER BY due_at_ms
   LIMIT greatest(0, least($3::bigint, $4 - (SELECT count(*) FROM outflows
-    WHERE chain = $1 AND kind = 'sweep' AND state IN ${UNBOOKED} AND planned_at_ms > $2 - ${UNDER_WAY_MS})))`
+    WHERE chain = $1 AND kind = 'sweep' AND state IN ${LIVE} AND planned_at_ms > $2 - ${UNDER_WAY_MS})))`
 
 /** How many are taken in a step, and how many are swept at once at most. */
 export type SweepLimits = { readonly step: number; readonly liveMax: number }

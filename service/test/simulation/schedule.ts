@@ -1,5 +1,5 @@
 import type { Database } from '../../src/db/database.ts'
-import { UNBOOKED } from '../../src/db/outflows.ts'
+import { LIVE } from '../../src/db/outflows.ts'
 import { assert } from '../../src/domain/assert.ts'
 import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
@@ -322,7 +322,7 @@ async function findOpen({ ground, nodes, hopeless }: Play): Promise<Open> {
     from_address: string
   }>(
     `SELECT payout_id, asset, units::text AS units, from_address FROM outflows
-     WHERE kind = 'sweep' AND from_address IS NOT NULL AND state IN ${UNBOOKED}`,
+     WHERE kind = 'sweep' AND from_address IS NOT NULL AND state IN ${LIVE}`,
   )
   // The deposit has left the chain for good: it waits until there is another one at its address, which may be never.
   const empty = sweeps.filter(({ asset, units, from_address }) => {
@@ -333,7 +333,7 @@ async function findOpen({ ground, nodes, hopeless }: Play): Promise<Open> {
   })
   const [open] = await ground.rows<Open>(
     `WITH moving AS (
-       SELECT chain FROM outflows WHERE state IN ${UNBOOKED} AND payout_id <> ALL ($1)
+       SELECT chain FROM outflows WHERE state IN ${LIVE} AND payout_id <> ALL ($1)
        UNION ALL SELECT chain FROM deposits WHERE state IN ('seen', 'mined')
        UNION ALL SELECT chain FROM house_deposits WHERE state = 'mined')
      SELECT (count(*) + (SELECT count(*) FROM moving))::int AS all,
