@@ -20,6 +20,7 @@ const places = () => import('./commands/places.ts')
 const { env } = process
 const output = watchOutput()
 const print = (text: string) => console.log(toTerminal(text))
+const note = (text: string) => console.error(toTerminal(text))
 
 const program = new Command('cambist')
   .description('A self-hosted crypto exchange order service')
@@ -58,7 +59,7 @@ const keys = onEitherPlace(program.command('keys'))
 registerKeysCommands(keys, { print, open: async () => (await places()).openAccounts(placeOf(keys)) })
 
 const order = onEitherPlace(program.command('order'))
-registerOrderCommands(order, { print, open: async () => (await places()).openOrders(placeOf(order)) })
+registerOrderCommands(order, { print, note, open: async () => (await places()).openOrders(placeOf(order)) })
 
 const ledger = onEitherPlace(program.command('ledger'))
 registerLedgerCommands(ledger, { print, open: async () => (await places()).openLedger(placeOf(ledger)) })
@@ -68,7 +69,7 @@ registerLedgerBalances(ledger, { print, open: openBooks })
 registerLedgerEntries(ledger, { print, write: output.write, open: openBooks })
 
 const audit = onEitherPlace(program.command('audit'))
-registerAuditCommands(audit, { print, open: async () => (await places()).openOrders(placeOf(audit)) })
+registerAuditCommands(audit, { print, note, open: async () => (await places()).openOrders(placeOf(audit)) })
 
 registerKeystoreCommands(program.command('keystore'), { print })
 

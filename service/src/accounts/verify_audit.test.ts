@@ -282,6 +282,7 @@ async function runAudit(printed: string[], ...words: string[]): Promise<string> 
   registerAuditCommands(audit, {
     open: async () => ({ db, clock: { wallMs: () => 1_000 }, close: async () => {} }),
     print: (text) => void printed.push(text),
+    note: (text) => void printed.push(text),
   })
   await audit.parseAsync(words, { from: 'user' })
   return printed.at(-1) ?? ''

@@ -12,15 +12,17 @@ import {
   readAuditHeads,
 } from '../db/audit_log.ts'
 import type { Database } from '../db/database.ts'
-import { type DatabaseWorld, type Json, withDatabase } from './command_world.ts'
+import { type DatabaseWorld, type Json, type ListingWorld, withDatabase } from './command_world.ts'
 import { operatorHere } from './operator_here.ts'
+import { printRows } from './page.ts'
 import { readReason } from './read_reason.ts'
 import { showTime, table, toJson } from './table.ts'
 
-export type AuditCommandWorld = DatabaseWorld<{
-  readonly db: Database
-  readonly clock: Pick<Clock, 'wallMs'>
-}>
+export type AuditCommandWorld = ListingWorld &
+  DatabaseWorld<{
+    readonly db: Database
+    readonly clock: Pick<Clock, 'wallMs'>
+  }>
 
 const SHOWN_MAX = 100
 
@@ -100,8 +102,8 @@ async function show(world: AuditCommandWorld, chain: string, { before, json }: S
   await withDatabase(world, async (db) => {
     const rows = await readAuditBackwards(db, chain, sequence, SHOWN_MAX)
     const oldest = rows.length === SHOWN_MAX ? (rows.at(-1)?.sequence ?? '1') : '1'
-    const more = oldest === '1' ? '' : `\n\nThere are earlier ones: --before ${oldest} shows them.`
-    world.print(json ? toJson(rows) : describe(rows) + more)
+    const more = oldest === '1' ? null : `There are earlier ones: --before ${oldest} shows them.`
+    printRows(world, json ? toJson(rows) : describe(rows), { json: json === true, more })
   })
 }
 

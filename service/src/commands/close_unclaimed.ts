@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import { show } from '../engine/books/audit_order.ts'
-import { closeUnclaimed } from '../engine/books/close_unclaimed.ts'
+import { closeUnclaimed, takeBackClosed } from '../engine/books/close_unclaimed.ts'
 import type { Said } from '../engine/books/operator_word.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { operatorHere } from './operator_here.ts'
@@ -16,13 +16,18 @@ export function registerCloseUnclaimed(order: Command, world: OrderCommandWorld)
       '--because <why>',
       'goes into the audit log, such as "to be given back to its sender, 0x…"',
     )
+    .option(
+      '--gone',
+      'what is closed has left its chain, or is another amount by now: take it off capital again',
+    )
     .option('--json', 'machine-readable output')
     .description(
       'book unclaimed money as capital: before it is given back, so that it is once, or because it is ours',
     )
-    .action((deposit: string, { because, json }: Json & { because: string }) =>
+    .action((deposit: string, { because, gone, json }: Json & { because: string; gone?: boolean }) =>
       withDatabase(world, async (_, place) => {
-        const said = await closeUnclaimed({ ...place, by: operatorHere() }, deposit, readReason(because))
+        const say = gone ? takeBackClosed : closeUnclaimed
+        const said = await say({ ...place, by: operatorHere() }, deposit, readReason(because))
         if (!said.ok) throw new CommandRefused(said.rejection.message)
         world.print(json ? toJson(said.value) : describe(said.value))
       }),

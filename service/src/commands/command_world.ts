@@ -10,7 +10,10 @@ export type DatabaseWorld<Place extends DatabasePlace = DatabasePlace> = {
   print(text: string): void
 }
 
-export type OrderCommandWorld = DatabaseWorld<OrderPlace>
+/** `note` is for whoever gave the command, beside what it prints for whatever reads that: standard error. */
+export type ListingWorld = { print(text: string): void; note(text: string): void }
+
+export type OrderCommandWorld = DatabaseWorld<OrderPlace> & ListingWorld
 
 export type Json = { readonly json?: boolean }
 

@@ -163,7 +163,9 @@ test.each([
   const syscall = /^(read|write) /.exec(message)?.[1]
   const told = explainFailure(Object.assign(new Error(message), { code, syscall }))
   expect(told).toContain(`The database went away in the middle (${message}). It may have been done:`)
-  expect(told).toMatch(/give it again, it is taken once; .*`keys` .*`audit note`.* look first/)
+  expect(told).toMatch(
+    /give it again, it is taken once; .*`keys`, `audit note` .*`addresses skip`.* look first/,
+  )
 })
 
 test.each(['timeout exceeded when trying to connect', 'Connection terminated due to connection timeout'])(

@@ -131,7 +131,7 @@ function explainDatabase(error: SystemError, variable: DatabaseVariable): string
     return `The database does not answer (${error.message}). Is PostgreSQL running, and is ${variable} right?`
   }
   if (LOST.has(error.message) || LOST_CODES.has(code)) {
-    return `The database went away in the middle (${error.message}). It may have been done: give it again, it is taken once; but of \`keys\` and \`audit note\`, which do it once more, look first (\`keys list\`, \`audit show\`).`
+    return `The database went away in the middle (${error.message}). It may have been done: give it again, it is taken once; but of \`keys\`, \`audit note\` and \`addresses skip\`, which do it once more, look first (\`keys list\`, \`audit show\`).`
   }
   if (code === READ_ONLY) {
     return `The database may only be read (${error.message}): it stands by for another. Is ${variable} right?`

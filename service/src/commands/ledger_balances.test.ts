@@ -148,7 +148,7 @@ test('more lines than are read at once come each once, in the order of their tim
   expect(lines.at(0)).toContain(",'=entry 2500,")
   expect(new Set(lines).size).toBe(2_500)
   expect(lines.map((line) => line.split(',')[0])).toEqual(lines.map((line) => line.split(',')[0]).toSorted())
-  expect(await run('entries')).toContain('2500 lines, with the times of the machines that wrote them.')
+  expect(await run('entries')).toContain('2500 lines, in UTC, by the clocks of the machines that wrote them.')
 })
 
 test('a page is read when the one before was taken, and none for who takes no more', async () => {

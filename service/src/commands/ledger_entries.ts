@@ -38,7 +38,9 @@ async function tellEntries(world: EntriesWorld, { from, to, csv }: Options): Pro
       return
     }
     const count = await tellJournalLines(db, period, (page) => world.write(`${describe(page)}\n\n`))
-    world.print(`${count} line${count === 1 ? '' : 's'}, with the times of the machines that wrote them.`)
+    world.print(
+      `${count} line${count === 1 ? '' : 's'}, in UTC, by the clocks of the machines that wrote them.`,
+    )
   })
 }
 

@@ -146,10 +146,10 @@ test('an order is shown with its webhooks and mails, and with none of what is se
     `UPDATE mails SET state = 'sent', over_at_ms = 1, last_answer = '250 taken' WHERE kind = 'order_created'`,
   )
   const shown = await run('show', id)
-  const day = '2027-01-15 08:00:00'
+  const day = '2027-01-15 08:00:00Z'
   expect(shown).toMatch(
     new RegExp(
-      `^#1 +callback +hooks.example.org:8443 +waiting +1 +1970-01-01 00:00:01 +HTTP 503 +${day}$`,
+      `^#1 +callback +hooks.example.org:8443 +waiting +1 +1970-01-01 00:00:01Z +HTTP 503 +${day}$`,
       'm',
     ),
   )
@@ -204,12 +204,18 @@ test('all outflows that have not ended are listed, the oldest first, also those 
   const [sweep, payout] = ['0.000000000000000005 ETH:ETH', '1 ETH:ETH']
   expect(lines).toEqual([
     ['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'PLANNED', 'TRANSACTION', 'TROUBLE'],
-    ['-', 'sweep:1', 'ETH', 'sweep', 'broadcast', sweep, '1970-01-01 00:00:01', 'swept', '-'],
-    [id, payoutId, 'ETH', 'payout', 'broadcast', payout, '2027-01-15 08:00:00', 'raised', '-'],
+    ['-', 'sweep:1', 'ETH', 'sweep', 'broadcast', sweep, '1970-01-01 00:00:01Z', 'swept', '-'],
+    [id, payoutId, 'ETH', 'payout', 'broadcast', payout, '2027-01-15 08:00:00Z', 'raised', '-'],
   ])
-  expect(JSON.parse(await run('list', '--outflows', '--limit', '1', '--json'))).toMatchObject([
-    { tx_hash: 'swept' },
-  ])
+  const notes: string[] = []
+  const first = await runOrderCommand(
+    stage,
+    ['list', '--outflows', '--limit', '1', '--json'],
+    stage.db,
+    notes,
+  )
+  expect(JSON.parse(first)).toMatchObject([{ tx_hash: 'swept' }])
+  expect(notes, 'what reads it sees rows only').toEqual(['There are more than these 1: --limit shows them.'])
   for (const other of [['--trouble'], ['--status', 'NEW'], ['--account', 'acc_stage']])
     await expect(run('list', '--outflows', ...other)).rejects.toThrow(
       '--outflows lists all outflows and no orders',

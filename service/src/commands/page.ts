@@ -1,5 +1,5 @@
 import { CommandRefused } from '../command_refused.ts'
-import type { DatabaseWorld, Json } from './command_world.ts'
+import type { Json, ListingWorld } from './command_world.ts'
 import { toJson } from './table.ts'
 
 export type Paged = Json & { readonly limit: string }
@@ -13,16 +13,28 @@ type Page = {
 }
 
 /** How a list is cut to `--limit` and printed; says where there are more. Refuses what is no count. */
-export function readPage(world: Pick<DatabaseWorld, 'print'>, { limit: text, json }: Paged): Page {
+export function readPage(world: ListingWorld, { limit: text, json }: Paged): Page {
   const limit = parseLimit(text)
   return {
     ask: limit + 1,
     print: (found, describe) => {
       const rows = found.slice(0, limit)
-      const more = found.length > limit ? `\n\nThere are more than these ${limit}: --limit shows them.` : ''
-      world.print(json ? toJson(rows) : describe(rows) + more)
+      printRows(world, json ? toJson(rows) : describe(rows), {
+        json: json === true,
+        more: found.length > limit ? `There are more than these ${limit}: --limit shows them.` : null,
+      })
     },
   }
+}
+
+/** Where there are more than these, a table ends with that; JSON stays what it is, and whoever gave the command is told beside it. */
+export function printRows(
+  world: ListingWorld,
+  text: string,
+  { json, more }: { readonly json: boolean; readonly more: string | null },
+): void {
+  world.print(json || more === null ? text : `${text}\n\n${more}`)
+  if (json && more !== null) world.note(more)
 }
 
 function parseLimit(text: string): number {

@@ -23,9 +23,9 @@ export function section(
   return rows.length === 0 ? `${title}: ${none}` : `${title}\n${table(head, rows)}`
 }
 
-/** To the second, UTC: `2026-01-31 12:00:05`. */
+/** To the second, UTC: `2026-01-31 12:00:05Z`. */
 export function showTime(atMs: InstantMs | null): string {
-  return atMs === null ? '-' : new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')
+  return atMs === null ? '-' : `${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')}Z`
 }
 
 /** Machine-readable: amounts are decimal text in ledger units, so that no digit is lost. */

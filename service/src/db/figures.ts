@@ -107,14 +107,14 @@ const WHOLE = `JOIN unnest($1::text[], $2::int[]) AS s (asset, decimals) USING (
 export type ReserveFigure = {
   readonly asset: AssetId
   readonly spendable: number
-  readonly isAboveFeeCap: boolean
+  readonly isUnpayable: boolean
   readonly atMs: InstantMs
 }
 
 export function readReserveFigures(sql: Sql): Promise<ReserveFigure[]> {
   return sql.query(
     `SELECT asset, (spendable / power(10::numeric, decimals))::float8 AS spendable,
-       is_above_fee_cap AS "isAboveFeeCap", at_ms AS "atMs"
+       is_above_fee_cap AS "isUnpayable", at_ms AS "atMs"
      FROM reserves ${WHOLE}`,
     SCALES,
   )

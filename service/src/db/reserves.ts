@@ -40,6 +40,7 @@ export async function readReserves(sql: Sql): Promise<Reserve[]> {
     asset: AssetId
     spendable: bigint
     payout_cost: bigint
+    /** Older than its other reasons: true of whatever cannot be paid at present. */
     is_above_fee_cap: boolean
     at_ms: number
     figure: number

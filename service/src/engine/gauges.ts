@@ -216,7 +216,7 @@ function registerLedger(gauge: MakeGauge): void {
     ['asset'],
     ({ reserves, nowMs }, set) => {
       const fresh = reserves.filter(({ atMs }) => nowMs - atMs < ESTIMATE_MS_MAX)
-      for (const { asset, isAboveFeeCap } of fresh) set({ asset }, isAboveFeeCap ? 1 : 0)
+      for (const { asset, isUnpayable } of fresh) set({ asset }, isUnpayable ? 1 : 0)
     },
   )
 }

@@ -498,7 +498,11 @@ describe('commands', () => {
     })
     const program = new Command().exitOverride()
     registerLedgerCommands(program.command('ledger'), { open, print: (text) => lines.push(text) })
-    registerOrderCommands(program.command('order'), { open, print: (text) => lines.push(text) })
+    registerOrderCommands(program.command('order'), {
+      open,
+      print: (text) => lines.push(text),
+      note: (text) => lines.push(text),
+    })
     let refused: string | null = null
     try {
       await program.parseAsync(args, { from: 'user' })

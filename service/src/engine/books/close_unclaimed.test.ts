@@ -53,6 +53,7 @@ function runWith(db: Database, ...words: string[]): Promise<string> {
 
 const close = (key: string, because = 'given back, tx 0x4f') =>
   run('close-unclaimed', key, '--because', because)
+const takeBack = (key: string) => run('close-unclaimed', key, '--gone', '--because', 'it never came')
 
 async function problems(): Promise<string[]> {
   return (await auditBooks(stage.db)).problems.map(
@@ -109,7 +110,7 @@ test('what an order could not use is closed once: it is capital, leaves the list
   expect(await balance('BTC:BTC', 'unclaimed')).toBe(0n)
   expect(await balance('BTC:BTC', 'capital')).toBe(-500_000n)
   expect(await problems()).toEqual([])
-  const at = '2027-01-15 08:00:00'
+  const at = '2027-01-15 08:00:00Z'
   const line = `^${key} +0\\.005 BTC:BTC +${at} +given back, tx 0x4f`
   expect(await run('unclaimed', '--closed')).toMatch(new RegExp(`${line} +-$`, 'm'))
   await appendAudit(stage.db, {
@@ -295,11 +296,15 @@ test('an extra that is closed and loses its block is named until it is back, and
   await unmine(2)
   await tell(stage, id, `${key}:vanished`, { kind: 'DepositVanished', key })
   expect(await problems()).toContain(lost)
-  expect(await close(key, 'it never came')).toContain(
+  expect(await close(key)).toMatch(
+    /0\.005 BTC:BTC is closed, is gone .* --gone .* It was closed by .*: given back, tx 0x4f;/,
+  )
+  expect(await takeBack(key)).toContain(
     `is no longer closed: it is gone. 0.005 BTC:BTC are taken off capital again, as operator:closed_unclaimed:${id}:${key}:2.`,
   )
   expect(await problems()).toEqual([])
   expect(await balance('BTC:BTC', 'capital')).toBe(0n)
+  expect(await takeBack(key)).toBe(`${key} is not closed.`)
   expect(await close(key)).toContain('has left its chain, and is in no books')
 
   await mine(2)
@@ -330,13 +335,19 @@ test('money of nobody that is closed and loses its block is named, and its word 
   const transfer = { id: key.slice(4), txHash: 'again', to: 'late', asset: 'BTC:BTC', units: 6_000n } as const
   await noteHouseDeposit(stage.world, 'BTC', transfer, own, { height: 91, hash: 'other' })
   expect(await close(key)).toContain('may come back')
+  expect(await takeBack(key)).toContain('may come back')
   await bookHouseDeposits(stage.world, 'BTC', 100, 1, nobodyElse)
   expect(await problems()).toContain(lost)
-  expect(await close(key)).toContain('0.00007 BTC:BTC are taken off capital again')
+  expect(await close(key), 'the same words never mean two things').toContain(
+    '0.00007 BTC:BTC is closed, is gone',
+  )
+  expect(await takeBack(key)).toContain('0.00007 BTC:BTC are taken off capital again')
+  expect(await takeBack(key)).toBe(`${key} is not closed.`)
   expect(await problems()).toEqual([])
   expect(await close(key)).toContain('0.00006 BTC:BTC are capital')
+  expect(await takeBack(key)).toContain('was closed by')
   await unmine('other')
-  expect(await close(key)).toContain('0.00006 BTC:BTC are taken off capital again')
+  expect(await takeBack(key)).toContain('0.00006 BTC:BTC are taken off capital again')
   expect(await balance('BTC:BTC', 'capital')).toBe(0n)
   expect(await problems()).toEqual([])
 })

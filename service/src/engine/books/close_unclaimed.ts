@@ -7,20 +7,53 @@ import { show } from './audit_order.ts'
 import { type Said, sayWord, type WordPlace, whoseWord } from './operator_word.ts'
 
 /**
- * Closes unclaimed money that was given back, or turned out to be ours: it is capital from here on (docs/decisions/0049). What is closed
- * and has left its chain since is turned round by the same word. Refuses what the list says may not be given back.
+ * Closes unclaimed money that was given back, or turned out to be ours: it is capital from here on (docs/decisions/0049). Refuses what
+ * the list says may not be given back.
  */
 export function closeUnclaimed(
+  place: WordPlace,
+  depositKey: string,
+  because: string,
+): Promise<Outcome<Said>> {
+  return say(place, depositKey, because, judgeUnclaimed)
+}
+
+/**
+ * Takes what is closed, and has left its chain since or is another amount there, off capital again. A word of its own, so that who
+ * closes twice, not knowing whether it was taken, never says the other.
+ */
+export function takeBackClosed(
+  place: WordPlace,
+  depositKey: string,
+  because: string,
+): Promise<Outcome<Said>> {
+  return say(place, depositKey, because, judgeGone)
+}
+
+type Judge = (tx: Sql, key: string, deposit: Case) => Promise<Outcome<Judged>>
+
+type Judged = Omit<OperatorWord, 'at_ms' | 'because'>
+
+/** What there is of a deposit: what came, the newest word of each whom it was, and the one that closes it. */
+type Case = {
+  readonly chain: ChainId
+  readonly found: readonly Unclaimed[]
+  readonly newest: ReadonlyMap<string, OperatorWord>
+  readonly closing: OperatorWord | undefined
+}
+
+function say(
   { db, ...place }: WordPlace,
   depositKey: string,
   because: string,
+  judge: Judge,
 ): Promise<Outcome<Said>> {
   return db.transaction(async (tx) => {
     const chain = depositKey.split(':')[0] ?? ''
     if (!isChainId(chain)) return refuse(unknown(depositKey))
     await lockWords(tx, 'closed_unclaimed', depositKey)
     await lockDeposit(tx, chain, depositKey)
-    const judged = await judge(tx, chain, depositKey)
+    const judged = await judge(tx, depositKey, await readCase(tx, chain, depositKey))
     return judged.ok ? accept(await sayWord(tx, place, { ...judged.value, because })) : judged
   })
 }
@@ -34,14 +67,22 @@ export function whyNotYet({ is_final, may_count, may_replace, status }: Unclaime
   ]
 }
 
-type Judged = Omit<OperatorWord, 'at_ms' | 'because'>
-
-async function judge(tx: Sql, chain: ChainId, key: string): Promise<Outcome<Judged>> {
+async function readCase(tx: Sql, chain: ChainId, key: string): Promise<Case> {
   const found = await findUnclaimed(tx, chain, key)
   const words = await readWords(tx, 'closed_unclaimed', key)
   const newest = new Map(words.map((word) => [word.owner, word]))
-  const closing = [...newest.values()].find(isClosing)
-  if (closing !== undefined) return judgeClosed(tx, closing, found)
+  return { chain, found, newest, closing: [...newest.values()].find(isClosing) }
+}
+
+async function judgeUnclaimed(
+  tx: Sql,
+  key: string,
+  { chain, found, newest, closing }: Case,
+): Promise<Outcome<Judged>> {
+  if (closing !== undefined) {
+    const refusal = await whyStillClosed(tx, closing, found)
+    return refuse(refusal ?? (await closedAndGone(tx, closing)))
+  }
   const one = found.find(({ state }) => state === 'confirmed') ?? found[0]
   if (one === undefined) {
     const use = await findOtherUse(tx, chain, key)
@@ -56,23 +97,38 @@ async function judge(tx: Sql, chain: ChainId, key: string): Promise<Outcome<Judg
   return accept({ act: 'closed_unclaimed', owner, about: key, number, asset: one.asset, units: one.units })
 }
 
-/** Only what is there no more, or has come back as something else, is turned round. */
-async function judgeClosed(
+async function judgeGone(tx: Sql, key: string, { found, closing }: Case): Promise<Outcome<Judged>> {
+  if (closing === undefined) return refuse({ code: 'not_closed', message: `${key} is not closed.` })
+  const refusal = await whyStillClosed(tx, closing, found)
+  if (refusal !== null) return refuse(refusal)
+  const { act, owner, about, number, asset, units } = closing
+  return accept({ act, owner, about, number: number + 1, asset, units: -units })
+}
+
+type Refusal = { readonly code: string; readonly message: string }
+
+/** Why what is closed stays so: it is there as it was, or may come back. Null where it is gone, or has come back as something else. */
+async function whyStillClosed(
   tx: Sql,
   closing: OperatorWord,
   found: readonly Unclaimed[],
-): Promise<Outcome<Judged>> {
-  const { act, owner, about, number, asset, units } = closing
+): Promise<Refusal | null> {
+  const { owner, about, asset, units } = closing
   const there = found.find((one) => ownerOf(one) === owner)
   const isSame = there?.asset === asset && there.units === units
   if (there?.state === 'confirmed' && isSame) {
-    return refuse({ code: 'closed', message: `${about} was closed ${await whoseWord(tx, closing)}` })
+    return { code: 'closed', message: `${about} was closed ${await whoseWord(tx, closing)}` }
   }
-  if (there !== undefined && there.state !== 'confirmed') {
-    const message = `${about} has lost its block and may come back; ${show(asset, units)} of it was closed ${await whoseWord(tx, closing)}`
-    return refuse({ code: 'may_come_back', message })
-  }
-  return accept({ act, owner, about, number: number + 1, asset, units: -units })
+  if (there === undefined || there.state === 'confirmed') return null
+  const message = `${about} has lost its block and may come back; ${show(asset, units)} of it was closed ${await whoseWord(tx, closing)}`
+  return { code: 'may_come_back', message }
+}
+
+async function closedAndGone(tx: Sql, closing: OperatorWord): Promise<Refusal> {
+  const { about, asset, units } = closing
+  const whose = await whoseWord(tx, closing)
+  const message = `${about}, of which ${show(asset, units)} is closed, is gone or is another amount by now: --gone takes that off capital again. It was closed ${whose}`
+  return { code: 'gone', message }
 }
 
 function unknown(key: string) {

@@ -76,10 +76,10 @@ export async function whoseWord(sql: Sql, word: OperatorWord): Promise<string> {
   return whoWhenAndWhy(said ?? { ...word, by: null, audit_chain: null })
 }
 
-/** `by ada@ops1 on 2027-01-15 08:00:00: given back; see cambist audit show house_5`. */
+/** `by ada@ops1 on 2027-01-15 08:00:00Z: given back; see cambist audit show house_5`. */
 export function whoWhenAndWhy({ at_ms, by, because, audit_chain }: WhoAndWhy): string {
   const who = by === null ? '' : `by ${by} `
-  const when = `on ${new Date(at_ms).toISOString().slice(0, 19).replace('T', ' ')}`
+  const when = `on ${new Date(at_ms).toISOString().slice(0, 19).replace('T', ' ')}Z`
   const why = because === null ? '' : `: ${because}`
   const where =
     audit_chain === null ? 'the audit log does not have it' : `see cambist audit show ${audit_chain}`

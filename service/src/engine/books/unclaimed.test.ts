@@ -178,7 +178,7 @@ test('the commands and the log name the transaction, also where the key of a dep
   ]
   const rows: Unclaimed[] = JSON.parse(await run('unclaimed', '--json'))
   expect(rows.map((row) => [row.chain, row.tx_hash, row.address, row.seen_at_ms])).toEqual(told)
-  const seen = '2027-01-15 08:00:00'
+  const seen = '2027-01-15 08:00:00Z'
   expect(await run('unclaimed')).toMatch(new RegExp(`^XLM:1 +a-hash +${seen} +GACCOUNT +stray `, 'm'))
   expect(await run('show', id)).toMatch(new RegExp(`${seen} +deposit-tx-${id}-1000000$`, 'm'))
 })
@@ -206,8 +206,10 @@ test('an order is shown with what came to its address and is not its own', async
   await noteHouseDeposit(stage.world, 'BNB', came('1', 'USDT:BEP20'), own, block)
   await noteHouseDeposit(stage.world, 'ETH', came('2', { unlisted: '0xtoken' }), own, block)
   const shown = await run('show', id)
-  expect(shown).toMatch(/^BNB:1 +stray +0\.000000000000000007 USDT:BEP20 +mined +2027-01-15 08:00:00 +tx-1$/m)
-  expect(shown).toMatch(/^ETH:2 +unlisted +7 units of 0xtoken +mined +2027-01-15 08:00:00 +tx-2$/m)
+  expect(shown).toMatch(
+    /^BNB:1 +stray +0\.000000000000000007 USDT:BEP20 +mined +2027-01-15 08:00:00Z +tx-1$/m,
+  )
+  expect(shown).toMatch(/^ETH:2 +unlisted +7 units of 0xtoken +mined +2027-01-15 08:00:00Z +tx-2$/m)
   expect(JSON.parse(await run('show', id, '--json'))).toMatchObject({
     at_address: [{ tx_hash: 'tx-1' }, { tx_hash: 'tx-2' }],
   })
@@ -352,9 +354,18 @@ test('what is in the way of outflows is listed, the longest first, and nothing o
   const lines = (await run('list', '--trouble')).split('\n').map((line) => line.split(/ {2,}/))
   expect(lines).toEqual([
     ['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'SINCE', 'TROUBLE'],
-    [long, `${long}:1`, 'ETH', 'payout', 'orphaned', '1 ETH:ETH', '1970-01-01 00:00:02', 'an empty reserve'],
-    [short, `${short}:1`, 'ETH', 'payout', 'broadcast', '1 ETH:ETH', '1970-01-01 00:00:03', 'no answer'],
-    ['-', 'sweep:1', 'ETH', 'sweep', 'planned', '0.000000000005 USDT:ERC20', '1970-01-01 00:00:04', 'no gas'],
+    [long, `${long}:1`, 'ETH', 'payout', 'orphaned', '1 ETH:ETH', '1970-01-01 00:00:02Z', 'an empty reserve'],
+    [short, `${short}:1`, 'ETH', 'payout', 'broadcast', '1 ETH:ETH', '1970-01-01 00:00:03Z', 'no answer'],
+    [
+      '-',
+      'sweep:1',
+      'ETH',
+      'sweep',
+      'planned',
+      '0.000000000005 USDT:ERC20',
+      '1970-01-01 00:00:04Z',
+      'no gas',
+    ],
   ])
   expect(await run('list', '--trouble', '--limit', '2')).toContain('There are more than these 2')
 })

@@ -136,7 +136,7 @@ test('what is missing for good is written off once: capital bears it, the figure
   expect(await capital()).toBe(UNITS)
   const by = `${userInfo().username}@${hostname()}`
   expect(await writeOff(id)).toBe(
-    `${id} was written off by ${by} on 2027-01-15 08:00:00: ${BECAUSE}; see cambist audit show ${houseChain('BTC:BTC')}`,
+    `${id} was written off by ${by} on 2027-01-15 08:00:00Z: ${BECAUSE}; see cambist audit show ${houseChain('BTC:BTC')}`,
   )
   expect(await capital()).toBe(UNITS)
   expect(await run('show', id)).toMatch(new RegExp(`^${id} +0\\.01 BTC:BTC +2027-.* +${BECAUSE}$`, 'm'))

@@ -259,7 +259,7 @@ test('an order is shown with what was judged and noted of its payout and its dep
   const shown = await tellOrderCommand(stage, ['show', id])
   const judged = `${payoutId} +paid +${txHash} +${MOVED} +${at()} +${BY} +${BECAUSE[1]}`
   expect(shown).toMatch(new RegExp(`^Judged\nOUTFLOW .*\n${judged}$`, 'm'))
-  const line = (subject: string, why: string) => `${subject} +1970-01-01 00:00:01 +ada@ops1 +${why}\n`
+  const line = (subject: string, why: string) => `${subject} +1970-01-01 00:00:01Z +ada@ops1 +${why}\n`
   expect(shown).toMatch(new RegExp(`^Noted\nABOUT .*\n${'[^\n]+\n'.repeat(3)}\n`, 'm'))
   expect(shown).toMatch(new RegExp(`^${line(payoutId, 'sent 1 USDT with 0x8b')}`, 'm'))
   expect(shown).toMatch(new RegExp(`^${line(txHash, 'looked up')}`, 'm'))
