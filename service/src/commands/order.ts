@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { registerCloseOwed } from './close_owed.ts'
 import { registerCloseUnclaimed } from './close_unclaimed.ts'
 import type { OrderCommandWorld } from './command_world.ts'
 import { registerFind } from './find_order.ts'
@@ -10,7 +11,7 @@ import { registerWriteOff } from './write_off.ts'
 
 /**
  * Registers what is below `order`. `show`, `find`, `list` and `unclaimed` look and change nothing; `judge` writes down, and
- * `close-unclaimed` and `write-off` book, an operator's word.
+ * `close-unclaimed`, `write-off` and `close-owed` book, an operator's word.
  */
 export function registerOrderCommands(order: Command, world: OrderCommandWorld): void {
   order.description('orders, for the operator')
@@ -21,4 +22,5 @@ export function registerOrderCommands(order: Command, world: OrderCommandWorld):
   registerJudge(order, world)
   registerCloseUnclaimed(order, world)
   registerWriteOff(order, world)
+  registerCloseOwed(order, world)
 }

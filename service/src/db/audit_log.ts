@@ -30,6 +30,7 @@ export type AuditAct =
   | 'noted'
   | 'unclaimed_closed'
   | 'deposit_written_off'
+  | 'owed_closed'
 
 /** `owner`: signed in; `key`: signed with one; `operator`: at the command line; `visitor`: has proven nothing, or just now. */
 export type Actor = 'owner' | 'operator' | 'visitor' | 'key'

@@ -75,6 +75,8 @@ export type AuditedOutflow = {
   readonly booked: bigint
   /** Of that, what the wallet was given back because a reorganisation took its block, and has not left again. */
   readonly owedAgain: bigint
+  /** Of that, what an operator has closed, because it is paid by hand. */
+  readonly closed: bigint
   /** It paid ourselves and the network took nothing for it: there is nothing to book. */
   readonly isFree: boolean
 }
@@ -222,7 +224,9 @@ export const AUDITED_OUTFLOWS = `
     coalesce((SELECT sum(j.units) FROM journal j
       WHERE j.bucket = o.bucket AND j.owner = ${OWNER_OF_O} AND j.entry_key = o.payout_id || ':confirmed'
       AND j.asset = o.asset AND j.debit IN ('payouts_owed', 'refunds_owed') AND j.credit = 'wallet'), 0)::numeric(78,0) AS booked,
-    coalesce(b.owed, 0)::numeric(78,0) AS "owedAgain"
+    coalesce(b.owed, 0)::numeric(78,0) AS "owedAgain",
+    coalesce((SELECT sum(w.units) FROM operator_words w WHERE w.act = 'closed_owed' AND w.owner = o.order_id
+      AND w.about = o.payout_id AND w.asset = o.asset), 0)::numeric(78,0) AS closed
   FROM outflows o LEFT JOIN (${ORPHAN_BOOKINGS}) b ON b.payout_id = o.payout_id AND b.asset = o.asset`
 
 async function readOutflows(tx: Sql, bucket: number): Promise<AuditedOutflow[]> {

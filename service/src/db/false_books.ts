@@ -165,11 +165,12 @@ export function readFalseWords(tx: Sql, listed: readonly AssetId[]): Promise<Fal
          concat_ws(' ', sides[CASE WHEN units < 0 THEN 2 ELSE 1 END], abs(units), asset) AS said
        FROM operator_words JOIN (VALUES
          ('closed_unclaimed', ARRAY['unclaimed capital', 'capital unclaimed']),
-         ('written_off', ARRAY['capital orphaned_deposits', 'orphaned_deposits capital'])) AS booking (act, sides) USING (act)
+         ('written_off', ARRAY['capital orphaned_deposits', 'orphaned_deposits capital']),
+         ('closed_owed', ARRAY['orphaned_payouts capital', 'capital orphaned_payouts'])) AS booking (act, sides) USING (act)
        WHERE units <> 0 AND asset = ANY($1)
      ) AS words FULL JOIN (
        SELECT entry_key, string_agg(concat_ws(' ', debit, credit, units, asset), ', ' ORDER BY line) AS booked FROM journal
-       WHERE ${IS_OF_HOUSE} AND entry_key ~ '^${OPERATOR}(closed_unclaimed|written_off):' GROUP BY entry_key
+       WHERE ${IS_OF_HOUSE} AND entry_key ~ '^${OPERATOR}(closed_unclaimed|written_off|closed_owed):' GROUP BY entry_key
      ) AS entries USING (entry_key)
      WHERE said IS DISTINCT FROM booked ORDER BY entry_key`,
     [listed],

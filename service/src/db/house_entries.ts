@@ -30,6 +30,7 @@ const makers: readonly Maker[] = [
   { keys: ':block_(lost|found):.*$', between: ['wallet', 'orphaned_payouts'] },
   { keys: `^${OPERATOR}closed_unclaimed:`, between: ['unclaimed', 'capital'] },
   { keys: `^${OPERATOR}written_off:`, between: ['orphaned_deposits', 'capital'] },
+  { keys: `^${OPERATOR}closed_owed:`, between: ['orphaned_payouts', 'capital'] },
 ]
 
 const IS_OF_A_MAKER = makers
@@ -42,8 +43,8 @@ const IS_OF_A_MAKER = makers
 const LINE = 'SELECT entry_key AS key, line, asset, debit, credit, units FROM journal j'
 
 /**
- * Lines of the house that are neither of a deposit nor of an outflow, and such as give back or owe again what a payout paid that does
- * not exist: what that one paid is compared with its order. Those of operators are among them, for the audit log to account for.
+ * Lines of the house that are neither of a deposit nor of an outflow, and such as give back, owe again or close what a payout paid that
+ * does not exist: what that one paid is compared with its order. Those of operators are among them, for the audit log to account for.
  */
 export function readHouseEntriesToExplain(tx: Sql): Promise<HouseEntry[]> {
   return tx.query<HouseEntry>(
@@ -51,9 +52,9 @@ export function readHouseEntriesToExplain(tx: Sql): Promise<HouseEntry[]> {
        ${LINE} WHERE ${IS_OF_HOUSE} AND NOT (${IS_OF_A_MAKER})
        UNION ALL
        ${LINE} WHERE ${IS_OF_HOUSE} AND (debit = 'orphaned_payouts' OR credit = 'orphaned_payouts')
-         AND entry_key ~ ':block_(lost|found):.*$'
+         AND entry_key ~ '(:block_(lost|found):.*$|^${OPERATOR}closed_owed:)'
          AND NOT EXISTS (SELECT 1 FROM outflows o WHERE o.kind IN ('payout', 'refund')
-           AND o.payout_id = regexp_replace(j.entry_key, ':block_(lost|found):.*$', ''))
+           AND o.payout_id = regexp_replace(j.entry_key, '(:block_(lost|found):.*$|^${OPERATOR}closed_owed:[^:]*:|:[0-9]+$)', '', 'g'))
      ) AS lines ORDER BY key, line`,
   )
 }

@@ -121,6 +121,18 @@ export async function findRejected(sql: Sql, filler: Gap): Promise<StoredOutflow
   return row === undefined ? null : toStored(row)
 }
 
+/** An outflow, kept from being changed by anybody else, and whether it may be mined although it has ended. Null: there is none. */
+export async function lockEnded(
+  tx: Sql,
+  payoutId: PayoutId,
+): Promise<{ readonly outflow: StoredOutflow; readonly mayBeMined: boolean } | null> {
+  const [row] = await tx.query<OutflowRow & { is_block_lost: boolean }>(
+    'SELECT * FROM outflows WHERE bucket = $1 AND payout_id = $2 FOR UPDATE',
+    [bucketOfPayout(payoutId), payoutId],
+  )
+  return row === undefined ? null : { outflow: toStored(row), mayBeMined: row.is_block_lost }
+}
+
 /** The filler is final: the other is never mined again. */
 export async function forgetRejected(tx: Sql, filler: Gap): Promise<void> {
   await tx.query(

@@ -3,14 +3,14 @@ import type { InstantMs } from '../domain/time.ts'
 import { HOUSE, OPERATOR } from './books.ts'
 import type { Sql } from './database.ts'
 
-export type WordAct = 'closed_unclaimed' | 'written_off'
+export type WordAct = 'closed_unclaimed' | 'written_off' | 'closed_owed'
 
 /** What an operator has said is done with. */
 export type OperatorWord = {
   readonly act: WordAct
   /** Whose books have it: an order, or `HOUSE`. */
   readonly owner: string
-  /** The key of the deposit that is closed, or the order of which something is written off. */
+  /** The key of the deposit or payout that is closed, or the order of which something is written off. */
   readonly about: string
   /** From 1 on, of those about the same. */
   readonly number: number
@@ -37,7 +37,7 @@ export async function lockWords(tx: Sql, act: WordAct, about: string): Promise<v
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${OPERATOR}${act}:${about}`])
 }
 
-/** All that was said of a deposit or an order, in the order in which it was said. */
+/** All that was said of a deposit, an order or a payout, in the order in which it was said. */
 export function readWords(sql: Sql, act: WordAct, about: string): Promise<OperatorWord[]> {
   return sql.query(
     `SELECT act, owner, about, number, asset, units, because, at_ms FROM operator_words
@@ -81,7 +81,7 @@ export function listClosed(sql: Sql, limit: number): Promise<OperatorWord[]> {
   )
 }
 
-/** What was said of an order, of its deposits, and of what came to its address and is not its own; the earliest first. */
+/** What was said of an order, of its deposits and payouts, and of what came to its address and is not its own; the earliest first. */
 export function readWordsOfOrder(sql: Sql, orderId: OrderId): Promise<OperatorWord[]> {
   return sql.query(
     `SELECT act, owner, about, number, asset, units, because, at_ms FROM operator_words

@@ -125,7 +125,7 @@ export type OrderFile = {
   /** Why its exchange had to wait the last time, and since when it does where it does. Null: it never had to. */
   readonly exchange: { readonly trouble: string; readonly trouble_since_ms: InstantMs | null } | null
   readonly at_address: readonly AtAddress[]
-  /** What an operator has closed of its deposits, or written off. */
+  /** What an operator has closed of its deposits and payouts, or written off. */
   readonly words: readonly OperatorWord[]
   /** What operators have judged its payouts to be. */
   readonly verdicts: readonly ToldVerdict[]

@@ -44,6 +44,7 @@ const every: Readonly<Record<string, fc.Arbitrary<readonly Posting[]>>> = {
   refundReturned: fc.tuple(from, from).map(([refund, cost]) => ledger.refundReturned(refund, cost)),
   refundConfirmed: from.map(ledger.refundConfirmed),
   outflowOrphaned: to.map(ledger.outflowOrphaned),
+  owedClosed: to.map(ledger.owedClosed),
   networkCostPaid: from.map(ledger.networkCostPaid),
 }
 
@@ -141,6 +142,14 @@ test('a payout that lost its block is in the wallet again, and owed', () => {
     'USDT:ERC20 payouts_owed': 300n,
     'USDT:ERC20 orphaned_payouts': -300n,
   })
+})
+
+test('what is owed of a payout that lost its block and is paid by hand is capital, until that is booked as well', () => {
+  const paid = amountOf('USDT:ERC20', 300n)
+  const booked = [...ledger.outflowOrphaned(paid), ...ledger.owedClosed(paid)]
+  expect(balances(booked)).toEqual({ 'USDT:ERC20 wallet': 300n, 'USDT:ERC20 capital': -300n })
+  const taken = ledger.operatorBooked(amountOf('USDT:ERC20', -300n))
+  expect(balances([...booked, ...taken])).toEqual({})
 })
 
 test('the database knows the same accounts', () => {

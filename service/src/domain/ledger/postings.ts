@@ -114,6 +114,11 @@ export function outflowOrphaned(paid: Amount): readonly Posting[] {
   return move('wallet', 'orphaned_payouts', paid)
 }
 
+/** The operator is done with what is owed of such an outflow: it is paid by hand, out of what is his. */
+export function owedClosed(amount: Amount): readonly Posting[] {
+  return move('orphaned_payouts', 'capital', amount)
+}
+
 /** What a network took for a transaction of ours, in its native asset. */
 export function networkCostPaid(cost: Amount): readonly Posting[] {
   return move('network_costs', 'wallet', cost)

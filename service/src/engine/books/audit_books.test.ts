@@ -323,6 +323,12 @@ describe('one thing bent at a time is found and named', () => {
       /^ETH:ETH journal: the entry CB0000000000009907:1:block_lost:h@0 of the house moves .* from orphaned_payouts to wallet, and nothing/,
     ],
     [
+      'what is closed of a payout that there is not',
+      `INSERT INTO journal VALUES (0, 'house', 'operator:closed_owed:CB0000000000009907:CB0000000000009907:1:1', 1,
+         'ETH:ETH', 'orphaned_payouts', 'capital', 1000, 1)`,
+      /^ETH:ETH journal: the entry operator:closed_owed:CB0000000000009907:CB0000000000009907:1:1 is none that `ledger book` makes$/,
+    ],
+    [
       'an entry of the house under a key that nothing makes, in every sum',
       `WITH summed AS (INSERT INTO wallet_movements VALUES (0, 'ETH:ETH', -1000))
        INSERT INTO journal VALUES (0, 'house', 'forged', 1, 'ETH:ETH', 'capital', 'wallet', 1000, 1)`,

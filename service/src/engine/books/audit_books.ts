@@ -1,4 +1,4 @@
-import { readAuditAct } from '../../db/audit_log.ts'
+import { type AuditRow, readAuditAct } from '../../db/audit_log.ts'
 import { readAuditedOrders } from '../../db/audited_orders.ts'
 import { HOUSE, readBalances } from '../../db/books.ts'
 import type { Database, Sql } from '../../db/database.ts'
@@ -28,6 +28,7 @@ import { auditHouseEntries } from './audit_house_entries.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, problem, show } from './audit_order.ts'
 import { isOnWrongSide } from './audit_sides.ts'
 import { auditWords } from './audit_words.ts'
+import { auditActs } from './operator_word.ts'
 
 export type Balance = { readonly asset: string; readonly account: LedgerAccount; readonly units: bigint }
 
@@ -100,10 +101,8 @@ const listed = assets.map(({ id }) => id)
 async function auditSaid(tx: Sql): Promise<Problem[]> {
   const words = await readFalseWords(tx, listed)
   const lost = await readLostClosings(tx)
-  const rows = [
-    ...(await readAuditAct(tx, 'unclaimed_closed')),
-    ...(await readAuditAct(tx, 'deposit_written_off')),
-  ]
+  const rows: AuditRow[] = []
+  for (const act of Object.values(auditActs)) rows.push(...(await readAuditAct(tx, act)))
   return [
     ...auditWords(await readAllWords(tx), rows),
     ...words.map(({ entryKey, said, booked }) =>

@@ -166,9 +166,12 @@ function checkOutflows(order: AuditedOrder): string[] {
   return [...tooMany, ...checkLiveOutflows(order), ...outflows.flatMap(checkBookings), ...checkEnd(order)]
 }
 
-/** One that lost its block after it was final pays all the same: it is sent until it is mined again. */
-function hasPaid({ state }: AuditedOutflow): boolean {
-  return state === 'confirmed' || state === 'orphaned'
+/**
+ * One that lost its block after it was final pays all the same: it is sent until it is mined again, or, where it never is, an operator has
+ * paid what it owes.
+ */
+function hasPaid({ state, closed }: AuditedOutflow): boolean {
+  return state === 'confirmed' || state === 'orphaned' || closed !== 0n
 }
 
 function nameOf({ payoutId }: AuditedOutflow): string {
@@ -200,11 +203,11 @@ function checkLiveOutflows({ status, payoutId, outflows }: AuditedOrder): string
 }
 
 export function checkBookings(outflow: AuditedOutflow): string[] {
-  const { payoutId, kind, state, asset, units, bookings, booked, owedAgain, isFree } = outflow
+  const { payoutId, kind, state, asset, units, bookings, booked, owedAgain, closed, isFree } = outflow
   const leaves = paysSomebody(outflow) ? units : 0n
   const owes = state === 'orphaned' ? leaves : 0n
-  if (owedAgain !== owes) {
-    const [is, should] = [show(asset, owedAgain), show(asset, owes)]
+  if (owedAgain - closed !== owes) {
+    const [is, should] = [show(asset, owedAgain - closed), show(asset, owes)]
     return [`the ${state} ${kind} ${payoutId} is booked as orphaned with ${is}, and that is ${should}`]
   }
   if (!hasPaid(outflow)) {

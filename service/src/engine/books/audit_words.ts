@@ -30,7 +30,7 @@ export function auditWords(words: readonly OperatorWord[], rows: readonly AuditR
 }
 
 function isSaid({ act, units }: OperatorWord): boolean {
-  return act !== 'written_off' || units > 0n
+  return act === 'closed_unclaimed' || units > 0n
 }
 
 function isOf({ chain, subject, detail }: AuditRow, { about, asset, units }: OperatorWord): boolean {

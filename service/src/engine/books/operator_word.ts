@@ -1,11 +1,17 @@
 import type { Clock } from '../../clock.ts'
-import { appendAudit, type By, houseChain } from '../../db/audit_log.ts'
+import { type AuditAct, appendAudit, type By, houseChain } from '../../db/audit_log.ts'
 import { postForHouse } from '../../db/books.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { readOperatorActs, type WhoAndWhy } from '../../db/operator_acts.ts'
 import { insertWord, type OperatorWord, type WordAct, wordEntryKey } from '../../db/operator_words.ts'
 import { isAssetId } from '../../domain/catalog/assets.ts'
-import { orphanWrittenOff, type Posting, reversed, unclaimedClosed } from '../../domain/ledger/postings.ts'
+import {
+  orphanWrittenOff,
+  owedClosed,
+  type Posting,
+  reversed,
+  unclaimedClosed,
+} from '../../domain/ledger/postings.ts'
 import { type Amount, amountOf, exactAmount } from '../../domain/money/amount.ts'
 
 export type WordPlace = { readonly db: Database; readonly clock: Clock; readonly by: By }
@@ -21,9 +27,15 @@ export type Said = Pick<OperatorWord, 'act' | 'about' | 'asset' | 'units'> & {
 const postings: Readonly<Record<WordAct, (amount: Amount) => readonly Posting[]>> = {
   closed_unclaimed: unclaimedClosed,
   written_off: orphanWrittenOff,
+  closed_owed: owedClosed,
 }
 
-const auditActs = { closed_unclaimed: 'unclaimed_closed', written_off: 'deposit_written_off' } as const
+/** What the audit log calls them. */
+export const auditActs = {
+  closed_unclaimed: 'unclaimed_closed',
+  written_off: 'deposit_written_off',
+  closed_owed: 'owed_closed',
+} as const satisfies Record<WordAct, AuditAct>
 
 /**
  * Writes a word down and books it, in the transaction that has found it right. Its row and its entry can exist once, whoever else says the

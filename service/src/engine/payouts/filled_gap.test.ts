@@ -1,18 +1,24 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
+import { readBalances } from '../../db/books.ts'
 import type { Database } from '../../db/database.ts'
+import { readOrphanedPayouts } from '../../db/figures.ts'
 import { findOrder } from '../../db/orders.ts'
+import { findOutflow } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import type { AssetId } from '../../domain/catalog/assets.ts'
 import { accept } from '../../domain/outcome.ts'
 import { auditBooks } from '../books/audit_books.ts'
 import { auditChain } from '../books/audit_chain.ts'
 import { type BooksStage, lookAt, minePayout, openBooksStage, RESERVE } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
+import { tellOrderCommand } from '../testing/order_commands.ts'
 import { payingChain } from '../testing/paying_chain.ts'
 import { pricedOrder } from '../testing/priced_order.ts'
 import { openReserve } from '../testing/sweeping.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
-import { orphanOutflows } from './orphan.ts'
+import { giveUpOrphan, orphanOutflows } from './orphan.ts'
 import { workPayouts } from './work.ts'
 
 /**
@@ -27,7 +33,10 @@ beforeAll(async () => {
   stage = await openBooksStage('filled_gap')
 })
 
-beforeEach(() => stage.reset())
+beforeEach(async () => {
+  await stage.reset()
+  await stage.empty('audit_log', 'audit_heads')
+})
 
 afterAll(() => stage?.stop())
 
@@ -164,12 +173,17 @@ test('a filler that loses its block as well, and that a node does not know then,
  * The payout was given up and is owed, its filler has lost its block, and the payout is in one, deep. The chain says of it that this was
  * moved; null: what it was to move.
  */
-async function minePayoutOfLostFiller(world: SigningWorld, moved: string | null): Promise<void> {
+async function minePayoutOfLostFiller(
+  world: SigningWorld,
+  moved: string | null,
+  meanwhile: () => Promise<void> = async () => {},
+): Promise<void> {
   await orphanPayout(world)
   await fillNonce(world)
   await work(world, (await buryFiller(113))())
   const { problems: owed } = await auditBooks(stage.db)
   expect(owed.map(({ message }) => message)).toContainEqual(expect.stringContaining('is not confirmed'))
+  await meanwhile()
   const lost = { height: 113, hash: (await stage.chain('ETH').blockHash(113)) ?? '' }
   await orphanOutflows(world, 'ETH', { kind: 'named', blocks: [lost] }, 2, nobodyElse)
   stage.chain('ETH').move(113, 'ETH:ETH', RESERVE, COST)
@@ -212,6 +226,78 @@ test('the payout is mined when its filler has lost its block: it is owed no more
       'an outflow that was given up and owed was mined after all: if it was paid by hand, it was paid twice',
   })
 })
+
+test('what was closed of the payout is turned round when that is mined after all: books and chain agree at every step', async () => {
+  const world = signingWorld()
+  const agree = async (what: string) => {
+    expect((await auditBooks(stage.db)).problems, what).toEqual([])
+    const { problems } = await auditChain(stage.db, stage.chain('ETH'), stage.world.clock)
+    expect(problems, what).toEqual([])
+  }
+  const words = () => stage.db.query('SELECT number, units FROM operator_words ORDER BY number')
+  await minePayoutOfLostFiller(world, null, async () => {
+    const before = await capitalOf('ETH:ETH')
+    expect(await close()).toContain('is closed: 1 ETH:ETH are capital')
+    expect(await capitalOf('ETH:ETH')).toBe(before - 10n ** 18n)
+    await agree('closed')
+  })
+  expect(await statesOf()).toEqual({ payout: 'confirmed', filler: 'failed' })
+  await agree('mined after all')
+  expect(await words()).toEqual([
+    { number: 1, units: 10n ** 18n },
+    { number: 2, units: -(10n ** 18n) },
+  ])
+  expect((await readOrphanedPayouts(stage.db)).map(({ amount }) => amount)).toEqual([0])
+  expect(await close()).toMatch(
+    /^Nothing is owed of CB\d+:1 that was final and lost its block: it is confirmed\.$/,
+  )
+  expect(stage.logged.at(-1)).toMatchObject({
+    level: 'error',
+    message: expect.stringContaining('was given up and owed was mined after all'),
+  })
+  const lost = { height: 114, hash: (await stage.chain('ETH').blockHash(114)) ?? '' }
+  await orphanOutflows(world, 'ETH', { kind: 'named', blocks: [lost] }, 3, nobodyElse)
+  stage.chain('ETH').move(114, 'ETH:ETH', RESERVE, 10n ** 18n + COST)
+  const outflow = await findOutflow(stage.db, await payoutId())
+  assert(outflow !== null, 'there is one')
+  await giveUpOrphan(world, outflow, nobodyElse)
+  expect(await close(), 'it is owed once more').toMatch(/operator:closed_owed:CB\d+:CB\d+:1:3\.$/m)
+  await agree('closed once more')
+})
+
+test('nothing is closed as long as the payout may be mined: while it is sent again, and while its filler is not final', async () => {
+  const world = signingWorld()
+  await orphanPayout(world)
+  await fillNonce(world)
+  expect(await close()).toMatch(/^CB\d+:1 has lost its block and is sent again: it may be mined yet\.$/)
+  const chain = await buryFiller(113)
+  await work(dyingAt(world, `${FILLER}:confirmed`), chain())
+  expect(await close(), 'the end of its filler is not written down').toMatch(
+    /^CB\d+:1 may be mined yet: what stands in its way is not final\.$/,
+  )
+  await work(world, chain())
+  const lost = { height: 113, hash: (await stage.chain('ETH').blockHash(113)) ?? '' }
+  await orphanOutflows(world, 'ETH', { kind: 'named', blocks: [lost] }, 2, nobodyElse)
+  expect(await close(), 'its filler has lost its block').toContain('may be mined yet: what stands')
+  expect(await stage.db.query('SELECT 1 FROM operator_words')).toEqual([])
+})
+
+/** What `cambist order close-owed` says of the only payout. */
+async function close(): Promise<string> {
+  return tellOrderCommand(stage, ['close-owed', await payoutId(), '--because', 'to be paid by hand'])
+}
+
+async function payoutId(): Promise<string> {
+  const [payout] = await stage.db.query<{ id: string }>(
+    "SELECT payout_id AS id FROM outflows WHERE kind = 'payout'",
+  )
+  return payout?.id ?? ''
+}
+
+async function capitalOf(of: AssetId): Promise<bigint> {
+  const balances = await readBalances(stage.db)
+  return balances.find(({ asset, account }) => asset === of && account === 'capital')?.units ?? 0n
+}
 
 test('the payout is mined when its filler has lost its block, and moved otherwise: it stays owed', async () => {
   await minePayoutOfLostFiller(signingWorld(), 'it was to move 100 units and moved 99')

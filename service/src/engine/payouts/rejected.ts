@@ -3,10 +3,10 @@ import { attemptsOf } from '../../db/attempts.ts'
 import { postForHouse } from '../../db/books.ts'
 import { type ClaimedOutflow, lockClaimed } from '../../db/claim_outflows.ts'
 import { failOrphaned, findRejected } from '../../db/lost_outflows.ts'
-import { findOrder } from '../../db/orders.ts'
 import { endOutflow, liveStates, type StoredOutflow, setOutflowState } from '../../db/outflows.ts'
 import { networkCostPaid, reversed } from '../../domain/ledger/postings.ts'
 import { type Intent, paysSomebody } from '../../domain/payouts/intent.ts'
+import { takeBackClosedOwed, wasToldPaid } from '../books/close_owed.ts'
 import type { SigningWorld } from '../world.ts'
 import { whyWaitUntilDeep } from './follow.ts'
 import { statusAsJudged } from './judge.ts'
@@ -53,7 +53,8 @@ type Mined = {
 /**
  * Should it have paid this time, its order may have been paid otherwise meanwhile: nothing is booked of that, so that books and chain differ
  * by it until a person has looked. Unless its order was told that it is paid, and it was owed since it had lost its block: then it has come
- * true again. What moved otherwise has not, as long as nobody has said so: it has ended, and waits for no word.
+ * true again, and what an operator has closed of it is turned round. What moved otherwise has not, as long as nobody has said so: it has
+ * ended, and waits for no word.
  */
 async function endRejected(
   world: SigningWorld,
@@ -63,7 +64,7 @@ async function endRejected(
 ): Promise<void> {
   const { db, clock } = world
   const { payoutId } = rejected
-  const isOwed = await isStillOwed(world, rejected)
+  const isOwed = await wasToldPaid(db, rejected)
   const isSettled = isOwed && judged?.succeeded === true
   if (isSettled) await tellAgain(world, rejected, txHash, ended)
   const isFirst = await db.transaction(async (tx) => {
@@ -71,6 +72,7 @@ async function endRejected(
     if (!(await failOrphaned(tx, filler.payoutId)))
       await setOutflowState(tx, filler.payoutId, liveStates, 'failed')
     await endOutflow(tx, payoutId, ['failed'], isSettled ? 'confirmed' : 'failed', ended)
+    if (isSettled) await takeBackClosedOwed(tx, clock, rejected)
     // The filler's as well, which are free as far as this one does not spend them.
     await settleCoins(tx, filler, intent)
     await settleCoins(tx, rejected, intent)
@@ -105,12 +107,4 @@ function tellEnd(
   else if (succeeded && paysSomebody(rejected))
     log.error({ payout }, 'an outflow that had failed was mined again and paid: it may have been paid twice')
   else log.info({ payout }, 'an outflow that had failed was mined again: nobody was paid by it')
-}
-
-/** Its order was told that this paid it, and not that it failed: that it was never mined again was a matter of the books. */
-async function isStillOwed({ db }: SigningWorld, outflow: StoredOutflow): Promise<boolean> {
-  if (!paysSomebody(outflow)) return false
-  const state = (await findOrder(db, outflow.orderId))?.state
-  const isTold = state?.status === 'DONE' || state?.status === 'REFUNDED'
-  return isTold && state.payoutId === outflow.payoutId
 }
