@@ -123,7 +123,7 @@ test('what is owed for good is closed once: it is capital, the figure and the au
   expect(compared.comparisons.filter(({ difference }) => difference !== 0n)).toEqual([])
   const by = `${userInfo().username}@${hostname()}`
   expect(await close(payoutId, 'again')).toBe(
-    `${payoutId} was closed by ${by} on 2027-01-15 08:00:00: ${BECAUSE}; see cambist audit show ${chain}`,
+    `${payoutId} was closed by ${by} on 2027-01-15 08:00:00Z: ${BECAUSE}; see cambist audit show ${chain}`,
   )
   expect(await gained()).toBe(PAID)
   const shown = await run('show', id)
