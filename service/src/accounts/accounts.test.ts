@@ -628,7 +628,7 @@ test('an address that the operator replaces or takes away is told so, and not of
       'SELECT kind, data FROM mails WHERE to_address = $1',
       [to],
     )
-    return mails.map(({ kind, data }) => [kind, Object.values(data)])
+    return mails.map(({ kind, data }) => [kind, data])
   }
   await runKeys('email', accountId, 'second@example.com')
   now += 1
@@ -638,8 +638,12 @@ test('an address that the operator replaces or takes away is told so, and not of
   const end = 'Nobody is signed in to it any more.'
   const replaced = `The operator of the service has given your account another email address. ${end}`
   const takenAway = `The operator of the service has taken the email address of your account away. ${end}`
-  expect(await saidTo('first@example.com')).toEqual([['security_notice', [replaced]]])
-  expect(await saidTo('second@example.com')).toEqual([['security_notice', [takenAway]]])
+  expect(await saidTo('first@example.com')).toEqual([
+    ['security_notice', { what: replaced, is_former: true }],
+  ])
+  expect(await saidTo('second@example.com')).toEqual([
+    ['security_notice', { what: takenAway, is_former: true }],
+  ])
 })
 
 test('a key of another account does not exist', async () => {

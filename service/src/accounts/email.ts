@@ -43,7 +43,7 @@ export async function setEmail(
         to: old.email,
         nowMs: nowMs(),
         kind: 'security_notice',
-        data: { what: address.value === null ? TAKEN_AWAY : REPLACED },
+        data: { what: address.value === null ? TAKEN_AWAY : REPLACED, is_former: true },
       })
     }
     const detail = { from: old.email ?? 'none', to: address.value ?? 'none' }

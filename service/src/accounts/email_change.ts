@@ -174,6 +174,7 @@ async function changeEmail(tx: Sql, place: OwnerPlace, change: ChangeRow): Promi
       data: {
         what: 'The email address of your account was changed. Nobody is signed in to it any more.',
         details: [{ label: 'New address', value: newEmail }],
+        ...(to === oldEmail && { is_former: true as const }),
       },
     })
   }

@@ -39,8 +39,8 @@ export function accountView(content: Exclude<MailContent, OrderMail>): View {
       return { key_id, label, scopes: list, ip: fromWhere(ip) }
     }
     case 'security_notice': {
-      const { what, details = [], ip } = content.data
-      return { what, details, ip: fromWhere(ip) }
+      const { what, details = [], ip, is_former } = content.data
+      return { what, details, ip: fromWhere(ip), is_former: is_former === true }
     }
     default:
       return unreachable(content)

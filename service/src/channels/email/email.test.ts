@@ -215,6 +215,20 @@ describe('what mails say', () => {
     expect(stuck.text).toContain('nothing to choose')
   })
 
+  test('who has lost the address of an account is not sent to sign in with it', () => {
+    const noticeOf = (more: object) =>
+      mailOf({ kind: 'security_notice', data: { what: 'The address was changed.', ...more } })
+    const [former, present] = [noticeOf({ is_former: true }), noticeOf({})]
+    for (const part of [former.text, former.html]) {
+      expect(part).toContain('tell the operator')
+      expect(part).not.toContain('sign in now')
+    }
+    for (const part of [present.text, present.html]) {
+      expect(part).toContain('sign in now')
+      expect(part).not.toContain('tell the operator')
+    }
+  })
+
   test('a mail about webhooks is not one about the safety of an account', () => {
     const isSafety = (content: MailContent) => mailOf(content).text.includes('safety of your account')
     const plain = EVERY_MAIL.filter((content) => !isSafety(content)).map(({ kind }) => kind)

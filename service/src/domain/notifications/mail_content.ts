@@ -127,6 +127,8 @@ export type MailContent =
         readonly what: string
         readonly details?: readonly { readonly label: string; readonly value: string }[]
         readonly ip?: string
+        /** It goes to an address that the account has left: whoever signs in with that gets another account. */
+        readonly is_former?: true
       }
     }
 
