@@ -206,31 +206,89 @@ async function failuresNoted(): Promise<readonly string[]> {
   return failures.map(({ detail }) => JSON.parse(detail).reason)
 }
 
-test('the page takes the token out of the address before anything else, and sends it when its button is pressed', async () => {
-  const { text } = await browser().get('/account/sign-in')
+/** A page that a link opens, run as a browser runs it: a button that is disabled does nothing when it is pressed. */
+async function openPage(path: string, answer: () => Promise<{ json(): Promise<unknown> }>) {
+  const { text } = await browser().get(path)
   const [, script = ''] = /<script>(.*?)<\/script>/s.exec(text) ?? []
   const happened: unknown[] = []
   const output = { textContent: '' }
-  const press: (() => Promise<void>)[] = []
-  const button = {
-    hidden: true,
-    dataset: { path: '/account/session', done: 'Done.' },
-    addEventListener: (_: string, listener: () => Promise<void>) => press.push(listener),
-  }
+  const buttons = Array.from(text.matchAll(/<button [^>]*>/g), ([tag]) => {
+    const data = Array.from(tag.matchAll(/data-(\w+)="(.*?)"/g), ([, name, value]) => [name, value])
+    let press = async () => {}
+    return {
+      hidden: true,
+      disabled: false,
+      dataset: Object.fromEntries(data),
+      addEventListener: (_: string, listener: () => Promise<void>) => {
+        press = listener
+      },
+      async press() {
+        if (!this.disabled) await press()
+      },
+    }
+  })
+  const listeners = new Map<string, () => void>()
   runInNewContext(script, {
     URLSearchParams,
-    location: { hash: '#token=abc', pathname: '/account/sign-in' },
+    location: { hash: '#token=abc', pathname: path, reload: () => happened.push(['reload']) },
     history: { replaceState: (...args: unknown[]) => happened.push(['address', args[2]]) },
-    document: { querySelector: () => output, querySelectorAll: () => [button] },
-    fetch: async (path: string, { method, body }: { method: string; body: string }) => {
+    addEventListener: (name: string, listener: () => void) => listeners.set(name, listener),
+    document: { querySelector: () => output, querySelectorAll: () => buttons },
+    fetch: (path: string, { method, body }: { method: string; body: string }) => {
       happened.push([method, path, JSON.parse(body)])
-      return { json: async () => ({ success: true }) }
+      return answer()
     },
   })
-  expect([happened, button.hidden]).toEqual([[['address', '/account/sign-in']], false])
-  await press[0]?.()
+  return { happened, output, buttons, listeners }
+}
+
+const saysYes = async () => ({ json: async () => ({ success: true }) })
+
+test('the page takes the token out of the address before anything else, and sends it when its button is pressed', async () => {
+  const { happened, output, buttons } = await openPage('/account/sign-in', saysYes)
+  const [button] = buttons
+  expect([happened, button?.hidden]).toEqual([[['address', '/account/sign-in']], false])
+  await button?.press()
   expect(happened.slice(1)).toEqual([['POST', '/account/session', { token: 'abc' }]])
-  expect([output.textContent, button.hidden]).toEqual(['Done.', true])
+  expect([output.textContent, button?.hidden]).toEqual(['You are signed in.', true])
+})
+
+test('a button that is pressed twice sends once, and no other one beside it', async () => {
+  for (const path of ['/account/sign-in', '/account/confirm-email']) {
+    const { happened, buttons } = await openPage(path, saysYes)
+    const [first] = buttons
+    await Promise.all([first, ...buttons].map((button) => button?.press()))
+    expect(happened.slice(1)).toEqual([['POST', first?.dataset.path, { token: 'abc' }]])
+  }
+})
+
+test('a page says of every answer that is no success what there is to say, and can be asked again', async () => {
+  const refused = { success: false, message: 'the link does not sign in' }
+  const parsed = (value: unknown) => async () => ({ json: async () => value })
+  const nothing = 'There was no answer. Try again.'
+  const answers = [
+    [parsed(refused), refused.message],
+    [() => Promise.reject(new Error('no network')), nothing],
+    [async () => ({ json: () => Promise.reject(new SyntaxError('<html>502')) }), nothing],
+    [parsed({ error: 'of a proxy' }), nothing],
+    [parsed(null), nothing],
+  ] as const
+  for (const [answer, words] of answers) {
+    const { happened, output, buttons } = await openPage('/account/confirm-email', answer)
+    const [button] = buttons
+    await button?.press()
+    expect(output.textContent).toBe(words)
+    expect(buttons.map(({ hidden, disabled }) => hidden || disabled)).toEqual([false, false])
+    await button?.press()
+    expect(happened).toHaveLength(3)
+  }
+})
+
+test('a newer link that is opened in the same tab is the one whose token is sent', async () => {
+  const { happened, listeners } = await openPage('/account/sign-in', saysYes)
+  // Only what stands behind the `#` differs, for which no browser loads a page again by itself.
+  listeners.get('hashchange')?.()
+  expect(happened.slice(1)).toEqual([['reload']])
 })
 
 test('what somebody else has put into a browser as its token is not kept', async () => {

@@ -29,21 +29,35 @@ const pages: Readonly<Record<string, Page>> = {
   },
 }
 
+/**
+ * Buttons are disabled while one waits: pressed twice, the second answer would say that the link was used. Some browsers keep them so
+ * when a page is loaded again. A newer link that is opened in the same tab differs behind the `#` only, which loads nothing by itself.
+ */
 const script = `
 const say = (text) => { document.querySelector('output').textContent = text }
 const token = new URLSearchParams(location.hash.slice(1)).get('token')
 history.replaceState(null, '', location.pathname)
+addEventListener('hashchange', () => location.reload())
 if (token === null) say('This link is not whole: open it as it stands in the mail.')
-for (const button of document.querySelectorAll('button')) {
+const buttons = document.querySelectorAll('button')
+const disable = (isDisabled) => { for (const each of buttons) each.disabled = isDisabled }
+disable(false)
+for (const button of buttons) {
   button.hidden = token === null
   button.addEventListener('click', async () => {
+    disable(true)
     const answer = await fetch(button.dataset.path, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ token }),
-    }).then((response) => response.json(), () => ({ message: 'There was no answer. Try again.' }))
-    say(answer.success ? button.dataset.done : answer.message)
-    if (answer.success) for (const each of document.querySelectorAll('button')) each.hidden = true
+    }).then((response) => response.json()).catch(() => null)
+    if (answer?.success) {
+      say(button.dataset.done)
+      for (const each of buttons) each.hidden = true
+    } else {
+      say(answer?.message ?? 'There was no answer. Try again.')
+      disable(false)
+    }
   })
 }
 `
