@@ -215,6 +215,17 @@ describe('what mails say', () => {
     expect(stuck.text).toContain('nothing to choose')
   })
 
+  test('a sign-in mail says in which browser alone its link works', () => {
+    const { text, html } = mailOf({
+      kind: 'sign_in_link',
+      data: { link: 'https://x.example.org/in#abc', expires_at_ms: order.expires_at },
+    })
+    for (const part of [text, html]) {
+      expect(part).toContain('in the browser in which you asked for it')
+      expect(part).toContain('2026-01-02 03:19 UTC')
+    }
+  })
+
   test('who has lost the address of an account is not sent to sign in with it', () => {
     const noticeOf = (more: object) =>
       mailOf({ kind: 'security_notice', data: { what: 'The address was changed.', ...more } })
