@@ -284,6 +284,27 @@ test('a page says of every answer that is no success what there is to say, and c
   }
 })
 
+test('the page of a change of the address speaks to whoever has either, and says what came of agreeing', async () => {
+  const { text } = await browser().get('/account/confirm-email')
+  expect(text).toContain('this link came to the old or the new one')
+  expect(text).not.toContain('your account')
+  const saidWhen = async (pressed: string, data: object) => {
+    const answer = async () => ({ json: async () => ({ success: true, data }) })
+    const { output, buttons } = await openPage('/account/confirm-email', answer)
+    await buttons.find(({ dataset }) => dataset.path === pressed)?.press()
+    return output.textContent
+  }
+  const agree = '/account/email/agree'
+  const newEmail = "o'neil+<b>&amp;@example.com"
+  expect(await saidWhen(agree, { new_email: newEmail, is_changed: true })).toBe(
+    `It is changed: sign in with ${newEmail}.`,
+  )
+  expect(await saidWhen(agree, { new_email: newEmail, is_changed: false })).toBe(
+    'You have agreed. The other address has to agree as well.',
+  )
+  expect(await saidWhen('/account/email/stop', {})).toBe('The change was stopped.')
+})
+
 test('a newer link that is opened in the same tab is the one whose token is sent', async () => {
   const { happened, listeners } = await openPage('/account/sign-in', saysYes)
   // Only what stands behind the `#` differs, for which no browser loads a page again by itself.

@@ -10,7 +10,15 @@ import { admitAnonymous, type RouteContext } from '../route_context.ts'
 type Page = {
   readonly title: string
   readonly text: string
-  readonly buttons: readonly { readonly label: string; readonly path: string; readonly done: string }[]
+  readonly buttons: readonly Button[]
+}
+
+type Button = {
+  readonly label: string
+  readonly path: string
+  readonly done: string
+  /** Said in place of `done`, and the new address after it, when with this both addresses have agreed. */
+  readonly changed?: string
 }
 
 const pages: Readonly<Record<string, Page>> = {
@@ -21,9 +29,14 @@ const pages: Readonly<Record<string, Page>> = {
   },
   '/account/confirm-email': {
     title: 'Change of your email address',
-    text: 'Somebody who is signed in to your account wants its mails to go to another address. It is changed when both addresses have agreed.',
+    text: 'The mails of an account are to go to another address, and this link came to the old or the new one. It is changed when both have agreed.',
     buttons: [
-      { label: 'I agree', path: '/account/email/agree', done: 'You have agreed.' },
+      {
+        label: 'I agree',
+        path: '/account/email/agree',
+        done: 'You have agreed. The other address has to agree as well.',
+        changed: 'It is changed: sign in with',
+      },
       { label: 'Stop it', path: '/account/email/stop', done: 'The change was stopped.' },
     ],
   },
@@ -52,7 +65,8 @@ for (const button of buttons) {
       body: JSON.stringify({ token }),
     }).then((response) => response.json()).catch(() => null)
     if (answer?.success) {
-      say(button.dataset.done)
+      const { done, changed } = button.dataset
+      say(answer.data?.is_changed ? changed + ' ' + answer.data.new_email + '.' : done)
       for (const each of buttons) each.hidden = true
     } else {
       say(answer?.message ?? 'There was no answer. Try again.')
@@ -85,8 +99,8 @@ const headers: HeaderList = [
 
 function render({ title, text, buttons }: Page): string {
   const shown = buttons.map(
-    ({ label, path, done }) =>
-      `<button type="button" hidden data-path="${path}" data-done="${done}">${label}</button>`,
+    ({ label, path, done, changed = '' }) =>
+      `<button type="button" hidden data-path="${path}" data-done="${done}" data-changed="${changed}">${label}</button>`,
   )
   return `<!doctype html>
 <html lang="en">
