@@ -208,11 +208,24 @@ describe('what mails say', () => {
 
   test('failed: refunded, or nothing to choose', () => {
     const refunded = orderMail('order_failed', { status: 'REFUNDED', refund })
-    expect(refunded.text).toContain('was sent back')
+    for (const part of [refunded.text, refunded.html]) {
+      expect(part).toContain("What was received, less the network's cost, was sent back")
+    }
     expect(refunded.text).toContain('0.006 BTC on Bitcoin to bc1qback')
     expect(refunded.text).toContain(`https://mempool.space/tx/${HASH}`)
     const stuck = orderMail('order_failed', { status: 'EMERGENCY', emergency })
     expect(stuck.text).toContain('nothing to choose')
+  })
+
+  test('what is received is said where something may be: neither beside a refund nor without a payment', () => {
+    const says = (kind: OrderMailKind, more: Partial<OrderInMail>) => {
+      const { text, html } = orderMail(kind, more)
+      return [text, html].map((part) => part.includes('You receive'))
+    }
+    expect(says('order_created', {})).toEqual([true, true])
+    expect(says('order_completed', { status: 'DONE' })).toEqual([true, true])
+    expect(says('order_failed', { status: 'REFUNDED', refund })).toEqual([false, false])
+    expect(says('order_expired', { status: 'EXPIRED' })).toEqual([false, false])
   })
 
   test('a sign-in mail says in which browser alone its link works', () => {

@@ -50,6 +50,8 @@ export function orderView(order: OrderInMail, links: OrderLinks): View {
     deposit_address_url: linkTo(depositUrl(links.explorers, order.deposit_network, order.deposit_address)),
     deposit_tx: transactionView(links, order.deposit_network, order.deposit_tx_hash),
     ...sideView('receive', order.receive_currency, order.receive_network),
+    // Beside a refund or without a payment it would promise what nobody is going to get.
+    receives: order.refund === undefined && order.status !== 'EXPIRED',
     receive_amount: order.receive_final_amount,
     destination: order.destination,
     destination_tag: order.destination_tag === null ? null : { tag: order.destination_tag },

@@ -35,6 +35,8 @@ const unknownOrder = {
 
 function orderBody(order: OrderView, baseUrl: string): Html {
   const { emergency, refund } = order
+  // Beside a refund or without a payment it would promise what nobody is going to get.
+  const receives = refund === undefined && order.status !== 'EXPIRED'
   return html`<h1>Order ${order.order_id}</h1>
 <dl>
 ${row('Status', order.status)}
@@ -44,9 +46,7 @@ ${row('Tag or memo', order.deposit_tag)}
 ${row('Received', `${order.deposit_received} ${order.deposit_currency}`)}
 ${row('Confirmations', `${order.deposit_confirmations} of ${order.deposit_required_confirmations}`)}
 ${row('Deposit', order.deposit_tx_hash)}
-${row('You receive', `${order.receive_final_amount} ${order.receive_currency} on ${order.receive_network}`)}
-${row('At', order.destination)}
-${row('Its tag or memo', order.destination_tag)}
+${receives ? payoutRows(order) : ''}
 ${row('Payout', order.withdraw_tx_hash)}
 ${row('Created', showTime(order.created_at))}
 ${row('Pay before', showTime(order.expires_at))}
@@ -56,6 +56,12 @@ ${refund === undefined ? '' : row('Refund sent', refund.tx_hash)}
 </dl>
 ${emergency === undefined ? '' : emergencyPart(order, emergency, baseUrl)}
 <p>This page shows the order as it is now; load it again to see what changed.</p>`
+}
+
+function payoutRows(order: OrderView): Html {
+  return html`${row('You receive', `${order.receive_final_amount} ${order.receive_currency} on ${order.receive_network}`)}
+${row('At', order.destination)}
+${row('Its tag or memo', order.destination_tag)}`
 }
 
 function emergencyPart(

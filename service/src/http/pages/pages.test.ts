@@ -40,7 +40,7 @@ const emergency = {
 /** More than one order has at once, and each of it another value. */
 const settled: OrderView = {
   ...orderView,
-  status: 'REFUNDED',
+  status: 'DONE',
   deposit_tag: 'deposit-tag',
   deposit_received: '0.09',
   deposit_confirmations: 2,
@@ -50,6 +50,12 @@ const settled: OrderView = {
   withdraw_tx_hash: 'payout-hash',
   updated_at: 1_790_000_950_000,
   completed_at: 1_790_001_000_000,
+}
+
+const refunded: OrderView = {
+  ...settled,
+  status: 'REFUNDED',
+  withdraw_tx_hash: null,
   refund: {
     address: 'refund-address',
     amount: '0.08',
@@ -149,6 +155,14 @@ describe('unsubscribing', () => {
   })
 })
 
+async function rowsOf(order: OrderView, id = ORDER_ID) {
+  shown = order
+  const { text } = await http.request('GET', `/order/${id}?token=${ORDER_TOKEN}`)
+  shown = emergency
+  const rows = text.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)
+  return Array.from(rows, ([, name, value]) => [name, value])
+}
+
 describe('the page of an order', () => {
   test('shows what each choice pays and how to choose it, and nothing of it is markup', async () => {
     const page = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`)
@@ -166,12 +180,9 @@ describe('the page of an order', () => {
   })
 
   test('says of an order what the names of its rows say, by its full id and by its last 8 digits', async () => {
-    shown = settled
     for (const id of [ORDER_ID, orderView.short_id]) {
-      const { text } = await http.request('GET', `/order/${id}?token=${ORDER_TOKEN}`)
-      const rows = text.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)
-      expect(Array.from(rows, ([, name, value]) => [name, value])).toEqual([
-        ['Status', 'REFUNDED'],
+      expect(await rowsOf(settled, id)).toEqual([
+        ['Status', 'DONE'],
         ['You send', '0.1 BTC on BTC'],
         ['To', orderView.deposit_address],
         ['Tag or memo', 'deposit-tag'],
@@ -185,11 +196,25 @@ describe('the page of an order', () => {
         ['Created', '2026-09-21 14:13:20 UTC'],
         ['Pay before', '2026-09-21 14:28:20 UTC'],
         ['Completed', '2026-09-21 14:30:00 UTC'],
-        ['Refund', '0.08 BTC on BTC to refund-address'],
-        ['Refund sent', 'refund-hash'],
       ])
     }
-    shown = emergency
+  })
+
+  test('says of a refunded order what was sent back, and not what would have been received', async () => {
+    expect(await rowsOf(refunded)).toEqual([
+      ['Status', 'REFUNDED'],
+      ['You send', '0.1 BTC on BTC'],
+      ['To', orderView.deposit_address],
+      ['Tag or memo', 'deposit-tag'],
+      ['Received', '0.09 BTC'],
+      ['Confirmations', '2 of 3'],
+      ['Deposit', 'deposit-hash'],
+      ['Created', '2026-09-21 14:13:20 UTC'],
+      ['Pay before', '2026-09-21 14:28:20 UTC'],
+      ['Completed', '2026-09-21 14:30:00 UTC'],
+      ['Refund', '0.08 BTC on BTC to refund-address'],
+      ['Refund sent', 'refund-hash'],
+    ])
   })
 
   test('tells what is too little from what nobody knows at the moment', async () => {
