@@ -1,8 +1,7 @@
 import { currencies, isCurrencyCode } from '../../domain/catalog/currencies.ts'
 import { depositUrl, type Explorers, transactionUrl } from '../../domain/catalog/explorers.ts'
-import { chainFacts, isNetworkId, networkChains } from '../../domain/catalog/networks.ts'
 import type { EmergencyOptionsInMail, OrderInMail } from '../../domain/notifications/mail_content.ts'
-import type { EmergencyReason, OrderStatus } from '../../domain/orders/order.ts'
+import { expiredWords, reasonWords, showNetwork, statusWords } from '../../domain/orders/order_words.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { View } from './template.ts'
 
@@ -10,27 +9,6 @@ export type OrderLinks = {
   /** The page of an order, for whoever has the link. */
   readonly orderUrl: (orderId: string) => string
   readonly explorers: Explorers
-}
-
-const statusWords: Readonly<Record<OrderStatus, string>> = {
-  NEW: 'waiting for your deposit',
-  PENDING: 'waiting for the network to confirm the deposit',
-  EXCHANGE: 'being exchanged',
-  WITHDRAW: 'the payout is on its way',
-  DONE: 'completed',
-  EXPIRED: 'expired without a payment',
-  EMERGENCY: 'stopped until somebody decides',
-  REFUND: 'the refund is on its way',
-  REFUNDED: 'refunded',
-}
-
-const reasonWords: Readonly<Record<EmergencyReason, string>> = {
-  UNDERPAID: 'Less was received than the order asks for.',
-  OVERPAID: 'More was received than the order asks for.',
-  LATE_DEPOSIT: 'The payment came too late for the order.',
-  RATE_SLIPPAGE: 'The rate has fallen further below the quote than was agreed.',
-  NETWORK_PROBLEM: 'A network has had trouble for too long.',
-  DESTINATION_PROBLEM: 'The destination cannot be paid.',
 }
 
 /** What the templates of an order's mails may say; the names are theirs. */
@@ -59,6 +37,7 @@ export function orderView(order: OrderInMail, links: OrderLinks): View {
     rate: order.rate,
     rate_type: order.rate_type,
     expires_at: showTime(order.expires_at),
+    expired_words: expiredWords,
     order_url: url,
     is_refunded: order.status === 'REFUNDED',
     refund: refundView(order, links),
@@ -76,14 +55,6 @@ function sideView(side: 'deposit' | 'receive', currency: string, network: string
     [`${side}_currency_name`]: isCurrencyCode(currency) ? currencies[currency].name : currency,
     [`${side}_network`]: showNetwork(network),
   }
-}
-
-/** `ERC20 (Ethereum)`; a chain itself by its name: `Bitcoin`. */
-function showNetwork(network: string): string {
-  if (!isNetworkId(network)) return network
-  const chain = networkChains[network]
-  const { name } = chainFacts[chain]
-  return network === chain ? name : `${network} (${name})`
 }
 
 function linkTo(url: string | null): View | null {

@@ -1,5 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import { isOrderId, isShortId } from '../../domain/orders/identifiers.ts'
+import type { OrderStatus } from '../../domain/orders/order.ts'
+import { expiredWords, reasonWords, showNetwork, statusWords } from '../../domain/orders/order_words.ts'
 import type { EmergencyOptions, EmergencyView, OrderView } from '../../engine/desks/desk.ts'
 import { readLinkToken } from '../auth/order_token.ts'
 import { admitAnonymous, parameterOf, type RouteContext } from '../route_context.ts'
@@ -33,33 +35,42 @@ const unknownOrder = {
 <p>Or the link is not whole: open it from the mail again.</p>`,
 }
 
+/** In these nothing is to be paid to an order any more. */
+const overStatuses: readonly OrderStatus[] = ['DONE', 'EXPIRED', 'REFUND', 'REFUNDED']
+
 function orderBody(order: OrderView, baseUrl: string): Html {
   const { emergency, refund } = order
+  const isExpired = order.status === 'EXPIRED'
   // Beside a refund or without a payment it would promise what nobody is going to get.
-  const receives = refund === undefined && order.status !== 'EXPIRED'
+  const receives = refund === undefined && !isExpired
   return html`<h1>Order ${order.order_id}</h1>
 <dl>
-${row('Status', order.status)}
-${row('You send', `${order.deposit_amount} ${order.deposit_currency} on ${order.deposit_network}`)}
-${row('To', order.deposit_address)}
-${row('Tag or memo', order.deposit_tag)}
+${row('Status', `${order.status}: ${statusWords[order.status]}`)}
+${row('You send', `${order.deposit_amount} ${order.deposit_currency} on ${showNetwork(order.deposit_network)}`)}
+${isExpired ? '' : row('To', order.deposit_address)}
+${isExpired ? '' : row('Tag or memo', order.deposit_tag)}
 ${row('Received', `${order.deposit_received} ${order.deposit_currency}`)}
 ${row('Confirmations', `${order.deposit_confirmations} of ${order.deposit_required_confirmations}`)}
 ${row('Deposit', order.deposit_tx_hash)}
 ${receives ? payoutRows(order) : ''}
 ${row('Payout', order.withdraw_tx_hash)}
 ${row('Created', showTime(order.created_at))}
-${row('Pay before', showTime(order.expires_at))}
+${overStatuses.includes(order.status) ? '' : row('Pay before', showTime(order.expires_at))}
 ${row('Completed', order.completed_at === null ? null : showTime(order.completed_at))}
-${refund === undefined ? '' : row('Refund', `${refund.amount} ${refund.currency} on ${refund.network} to ${refund.address}`)}
+${refund === undefined ? '' : row('Refund', `${refund.amount} ${refund.currency} on ${showNetwork(refund.network)} to ${refund.address}`)}
 ${refund === undefined ? '' : row('Refund sent', refund.tx_hash)}
 </dl>
+${isExpired ? expiredPart(order) : ''}
 ${emergency === undefined ? '' : emergencyPart(order, emergency, baseUrl)}
 <p>This page shows the order as it is now; load it again to see what changed.</p>`
 }
 
+function expiredPart(order: OrderView): Html {
+  return html`<p>No payment was seen before ${showTime(order.expires_at)}, so the order has expired. ${expiredWords}</p>`
+}
+
 function payoutRows(order: OrderView): Html {
-  return html`${row('You receive', `${order.receive_final_amount} ${order.receive_currency} on ${order.receive_network}`)}
+  return html`${row('You receive', `${order.receive_final_amount} ${order.receive_currency} on ${showNetwork(order.receive_network)}`)}
 ${row('At', order.destination)}
 ${row('Its tag or memo', order.destination_tag)}`
 }
@@ -75,7 +86,7 @@ function emergencyPart(
     ...refundChoice(order, options.refund, baseUrl),
   ]
   return html`<h2>A decision is needed</h2>
-<p>The order has stopped: ${reasons.join(', ')}.</p>
+<p>The order has stopped. ${reasons.map((reason) => reasonWords[reason]).join(' ')}</p>
 ${choices.length === 0 ? '' : html`<p>Whoever has the account's API key chooses, with one signed request. The amounts are those of this moment.</p>`}
 ${whyMissing(choices.length, are_options_known)}
 ${choices}`
@@ -109,7 +120,7 @@ function refundChoice(
 ): readonly Html[] {
   if (option === null) return []
   const where = option.has_refund_address ? "the order's refund address" : 'an address that you name'
-  const says = `Sends ${option.refund_amount} ${option.currency} back on ${option.network}, to ${where}.`
+  const says = `Sends ${option.refund_amount} ${option.currency} back on ${showNetwork(option.network)}, to ${where}.`
   const body = {
     action: 'refund',
     ...(!option.has_refund_address && { refund_address: '<your address>' }),

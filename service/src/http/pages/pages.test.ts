@@ -1,6 +1,8 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../db/database.ts'
+import { emergencyReasons } from '../../domain/orders/order.ts'
+import { reasonWords } from '../../domain/orders/order_words.ts'
 import type { OrderView } from '../../engine/desks/desk.ts'
 import { type Unsubscription, unsubscribing } from '../../engine/notify/unsubscribe.ts'
 import { fakeDesk, ORDER_ID, ORDER_TOKEN, orderView } from '../testing/fake_desk.ts'
@@ -155,10 +157,15 @@ describe('unsubscribing', () => {
   })
 })
 
-async function rowsOf(order: OrderView, id = ORDER_ID) {
+async function pageOf(order: OrderView, id = ORDER_ID) {
   shown = order
-  const { text } = await http.request('GET', `/order/${id}?token=${ORDER_TOKEN}`)
+  const page = await http.request('GET', `/order/${id}?token=${ORDER_TOKEN}`)
   shown = emergency
+  return page
+}
+
+async function rowsOf(order: OrderView, id = ORDER_ID) {
+  const { text } = await pageOf(order, id)
   const rows = text.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)
   return Array.from(rows, ([, name, value]) => [name, value])
 }
@@ -171,7 +178,7 @@ describe('the page of an order', () => {
     expect(page.text).toContain('&lt;img src=x')
     expect(page.text).toContain('id="continue"')
     expect(page.text).toContain('and pays 400.25 USDT.')
-    expect(page.text).toContain('Sends 0.006 BTC back on BTC, to an address that you name.')
+    expect(page.text).toContain('Sends 0.006 BTC back on Bitcoin, to an address that you name.')
     expect(page.text).toContain('id="refund"')
     expect(page.text).toContain('{&quot;action&quot;:&quot;refund&quot;,&quot;refund_address&quot;')
     expect(page.text).not.toContain('id="recalculate"')
@@ -182,19 +189,18 @@ describe('the page of an order', () => {
   test('says of an order what the names of its rows say, by its full id and by its last 8 digits', async () => {
     for (const id of [ORDER_ID, orderView.short_id]) {
       expect(await rowsOf(settled, id)).toEqual([
-        ['Status', 'DONE'],
-        ['You send', '0.1 BTC on BTC'],
+        ['Status', 'DONE: completed'],
+        ['You send', '0.1 BTC on Bitcoin'],
         ['To', orderView.deposit_address],
         ['Tag or memo', 'deposit-tag'],
         ['Received', '0.09 BTC'],
         ['Confirmations', '2 of 3'],
         ['Deposit', 'deposit-hash'],
-        ['You receive', '5800.5 USDT on ERC20'],
+        ['You receive', '5800.5 USDT on ERC20 (Ethereum)'],
         ['At', orderView.destination],
         ['Its tag or memo', 'destination-tag'],
         ['Payout', 'payout-hash'],
         ['Created', '2026-09-21 14:13:20 UTC'],
-        ['Pay before', '2026-09-21 14:28:20 UTC'],
         ['Completed', '2026-09-21 14:30:00 UTC'],
       ])
     }
@@ -202,19 +208,58 @@ describe('the page of an order', () => {
 
   test('says of a refunded order what was sent back, and not what would have been received', async () => {
     expect(await rowsOf(refunded)).toEqual([
-      ['Status', 'REFUNDED'],
-      ['You send', '0.1 BTC on BTC'],
+      ['Status', 'REFUNDED: refunded'],
+      ['You send', '0.1 BTC on Bitcoin'],
       ['To', orderView.deposit_address],
       ['Tag or memo', 'deposit-tag'],
       ['Received', '0.09 BTC'],
       ['Confirmations', '2 of 3'],
       ['Deposit', 'deposit-hash'],
       ['Created', '2026-09-21 14:13:20 UTC'],
-      ['Pay before', '2026-09-21 14:28:20 UTC'],
       ['Completed', '2026-09-21 14:30:00 UTC'],
-      ['Refund', '0.08 BTC on BTC to refund-address'],
+      ['Refund', '0.08 BTC on Bitcoin to refund-address'],
       ['Refund sent', 'refund-hash'],
     ])
+  })
+
+  test('says until when to pay as long as that may still be done', async () => {
+    const payBefore = ['Pay before', '2026-09-21 14:28:20 UTC']
+    for (const status of ['NEW', 'PENDING', 'EMERGENCY'] as const) {
+      expect(await rowsOf({ ...settled, status }), status).toContainEqual(payBefore)
+    }
+    for (const status of ['DONE', 'EXPIRED', 'REFUND', 'REFUNDED'] as const) {
+      const names = (await rowsOf({ ...settled, status })).map(([name]) => name)
+      expect(names, status).not.toContain('Pay before')
+    }
+  })
+
+  test('asks for no money once the order has expired, and says not to send any', async () => {
+    const expired: OrderView = { ...orderView, status: 'EXPIRED', deposit_tag: 'deposit-tag' }
+    const page = await pageOf(expired)
+    expectSafe(page)
+    expect(page.text).not.toContain(expired.deposit_address)
+    expect(page.text).not.toContain('deposit-tag')
+    expect(page.text).toContain('No payment was seen before 2026-09-21 14:28:20 UTC')
+    expect(page.text).toContain('Do not send anything to its deposit address any more; make a new order.')
+    expect((await rowsOf(expired)).map(([name]) => name)).toEqual([
+      'Status',
+      'You send',
+      'Received',
+      'Confirmations',
+      'Created',
+    ])
+    expect((await pageOf(orderView)).text).not.toContain('Do not send anything')
+  })
+
+  test('says why an order has stopped in words, and not in codes', async () => {
+    for (const reason of emergencyReasons) {
+      const { text } = await pageOf({
+        ...emergency,
+        emergency: { ...emergency.emergency, reasons: [reason] },
+      })
+      expect(text).toContain(`<p>The order has stopped. ${reasonWords[reason]}</p>`)
+      expect(text).not.toContain(reason)
+    }
   })
 
   test('tells what is too little from what nobody knows at the moment', async () => {

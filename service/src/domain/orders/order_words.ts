@@ -1,0 +1,36 @@
+import { chainFacts, isNetworkId, networkChains } from '../catalog/networks.ts'
+import type { EmergencyReason, OrderStatus } from './order.ts'
+
+/** What mails and pages tell people where the interface has codes. */
+export const statusWords: Readonly<Record<OrderStatus, string>> = {
+  NEW: 'waiting for your deposit',
+  PENDING: 'waiting for the network to confirm the deposit',
+  EXCHANGE: 'being exchanged',
+  WITHDRAW: 'the payout is on its way',
+  DONE: 'completed',
+  EXPIRED: 'expired without a payment',
+  EMERGENCY: 'stopped until somebody decides',
+  REFUND: 'the refund is on its way',
+  REFUNDED: 'refunded',
+}
+
+export const reasonWords: Readonly<Record<EmergencyReason, string>> = {
+  UNDERPAID: 'Less was received than the order asks for.',
+  OVERPAID: 'More was received than the order asks for.',
+  LATE_DEPOSIT: 'The payment came too late for the order.',
+  RATE_SLIPPAGE: 'The rate has fallen further below the quote than was agreed.',
+  NETWORK_PROBLEM: 'A network has had trouble for too long.',
+  DESTINATION_PROBLEM: 'The destination cannot be paid.',
+}
+
+/** What to do with an order that has expired. */
+export const expiredWords =
+  'Do not send anything to its deposit address any more; make a new order. If you have sent it already, it is not lost: when it arrives, you are asked what to do with it.'
+
+/** `ERC20 (Ethereum)`; a chain itself by its name: `Bitcoin`. */
+export function showNetwork(network: string): string {
+  if (!isNetworkId(network)) return network
+  const chain = networkChains[network]
+  const { name } = chainFacts[chain]
+  return network === chain ? name : `${network} (${name})`
+}
