@@ -843,6 +843,11 @@ export interface components {
              */
             deposit_tag: string | null;
             /**
+             * @description Present where there is a tag: the account to send to together with it, for a wallet that asks for the two apart.
+             * @example rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe
+             */
+            deposit_account?: string;
+            /**
              * @description Currency to deposit.
              * @example BTC
              */
@@ -961,6 +966,11 @@ export interface components {
              * @example 48213
              */
             deposit_tag: string | null;
+            /**
+             * @description Present where there is a tag: the account to send to together with it, for a wallet that asks for the two apart.
+             * @example rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe
+             */
+            deposit_account?: string;
             /**
              * @description Currency to deposit.
              * @example BTC
@@ -1233,6 +1243,11 @@ export interface components {
                  * @example 48213
                  */
                 deposit_tag: string | null;
+                /**
+                 * @description Present where there is a tag: the account to send to together with it, for a wallet that asks for the two apart.
+                 * @example rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe
+                 */
+                deposit_account?: string;
                 /**
                  * @description Currency to deposit.
                  * @example BTC

@@ -111,7 +111,7 @@ async function applyOne(
       await postForOrder(tx, orderId, factKey, postings, nowMs)
       for (const effect of effects.filter((one) => !isPlan(one))) await carryOut(tx, order, effect, nowMs)
       if (order.sequence > before.sequence) {
-        const snapshot = viewOrder(order, world.market)
+        const snapshot = viewOrder(order, world)
         await appendEvent(tx, order, { previousStatus: before.state.status, factKey, snapshot })
       }
       await alongside(tx, order)

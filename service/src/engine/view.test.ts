@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest'
+import type { Chain } from '../chains/chain.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { parseRate } from '../domain/money/rate.ts'
 import type { Deposit, Order } from '../domain/orders/order.ts'
 import { exactly, newOrder } from '../domain/orders/testing/story.ts'
+import { accept, refuse } from '../domain/outcome.ts'
 import type { MarketBoard } from './market.ts'
 import { viewOrder } from './view.ts'
+import type { Chains } from './world.ts'
 
 /**
  * What: the figures of an order as its client sees them.
@@ -13,6 +16,7 @@ import { viewOrder } from './view.ts'
 const ETH = 'ETH:ETH'
 const USDT = 'USDT:ERC20'
 const market = { headHeight: () => 100 } as unknown as MarketBoard
+const world = { market, chains: new Map() }
 
 function deposit(key: string, wei: bigint, height: number | null): Deposit {
   return {
@@ -36,7 +40,7 @@ function quoted(deposits: readonly Deposit[]): Order {
 test('an order shows what was quoted until it is exchanged, and then what it came to', () => {
   const order = quoted([])
   const promise = { deposit_amount: '1.5', receive_amount: '4000.5' }
-  expect(viewOrder(order, market)).toMatchObject({
+  expect(viewOrder(order, world)).toMatchObject({
     ...promise,
     ...{ receive_final_amount: '4000.5', rate: '2667', fee: '20.0025', network_fee: '3.2' },
   })
@@ -51,15 +55,43 @@ test('an order shows what was quoted until it is exchanged, and then what it cam
     ...order,
     state: { status: 'EXCHANGE', settlement, payoutId: 'CB0000000000000001:1' },
   }
-  expect(viewOrder(exchanged, market)).toMatchObject({
+  expect(viewOrder(exchanged, world)).toMatchObject({
     ...promise,
     ...{ receive_final_amount: '3990', rate: '2660', fee: '19.95', network_fee: '4.1' },
   })
 })
 
+test('the account is shown with a tag, and only where a tag is and its chain can read the address', () => {
+  const order = quoted([])
+  let reads = 0
+  const chain = {
+    parseAddress: (text: string) =>
+      text.startsWith('X') ? accept(text) : refuse({ code: 'no', message: 'no' }),
+    accountOf: (text: string) => {
+      reads += 1
+      return `r of ${text}`
+    },
+  } as unknown as Chain
+  const accountOf = (depositAddress: string, depositTag: string | null, chains = new Map([['ETH', chain]])) =>
+    viewOrder(
+      { ...order, terms: { ...order.terms, depositAddress, depositTag } },
+      { market, chains: chains as Chains },
+    ).deposit_account
+  expect([accountOf('X1', '1'), accountOf('X2', '2'), accountOf('X1', '1')]).toEqual([
+    'r of X1',
+    'r of X2',
+    'r of X1',
+  ])
+  expect(reads, 'an address is read once').toBe(2)
+  expect(accountOf('T1', '1'), 'of another network').toBeUndefined()
+  expect(accountOf('X1', '1', new Map()), 'configured no more').toBeUndefined()
+  expect(accountOf('X3', null)).toBeUndefined()
+  expect(reads).toBe(2)
+})
+
 test('what came is cut to what can be shown, and is as deep as its shallowest part', () => {
   const show = (...deposits: readonly Deposit[]) => {
-    const { deposit_received: received, deposit_confirmations: depth } = viewOrder(quoted(deposits), market)
+    const { deposit_received: received, deposit_confirmations: depth } = viewOrder(quoted(deposits), world)
     return [received, depth]
   }
   const [half, rest] = [5n * 10n ** 17n, 10n ** 18n - 1n]
@@ -75,7 +107,7 @@ test('the full count is shown of what is confirmed, and never of what may still 
   const show = (required: number, ...deposits: readonly Deposit[]) => {
     const order = quoted(deposits)
     const terms = { ...order.terms, requiredConfirmations: required }
-    return viewOrder({ ...order, terms }, market).deposit_confirmations
+    return viewOrder({ ...order, terms }, world).deposit_confirmations
   }
   const confirmed: Deposit = { ...deposit('a', 1n, 98), state: 'confirmed' }
   expect(show(12, deposit('a', 1n, 90)), 'eleven blocks').toBe(11)
@@ -107,11 +139,11 @@ test('a refund shows no more than goes back, no less than it costs, and its hash
     withdraw_tx_hash: null,
   }
   const order = quoted([])
-  const sent = viewOrder({ ...order, state: { ...state, status: 'REFUND' } }, market)
+  const sent = viewOrder({ ...order, state: { ...state, status: 'REFUND' } }, world)
   expect(sent).toMatchObject({ ...shown, completed_at: null })
   const ended = viewOrder(
     { ...order, updatedAtMs: 9, state: { ...state, status: 'REFUNDED', completedAtMs: 7 } },
-    market,
+    world,
   )
   expect(ended).toMatchObject({ ...shown, completed_at: 7, updated_at: 9 })
 })

@@ -3,12 +3,13 @@ import { showAmount } from '../domain/money/amount.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { shortIdOf } from '../domain/orders/identifiers.ts'
 import { countedDeposits, type Order, receivedSoFar } from '../domain/orders/order.ts'
+import { depositAccount } from './deposit_account.ts'
 import type { EmergencyView, OrderView } from './desks/desk.ts'
 import { emergencyOffers, type Offers } from './emergency_offers.ts'
-import type { MarketBoard } from './market.ts'
+import type { World } from './world.ts'
 
 /** The order as its client sees it now (docs/api.md, Orders). */
-export function viewOrder(order: Order, market: MarketBoard): OrderView {
+export function viewOrder(order: Order, { market, chains }: Pick<World, 'market' | 'chains'>): OrderView {
   const { terms, state } = order
   const from = assetOf(terms.from)
   const to = assetOf(terms.to)
@@ -20,6 +21,7 @@ export function viewOrder(order: Order, market: MarketBoard): OrderView {
     status: state.status,
     deposit_address: terms.depositAddress,
     deposit_tag: terms.depositTag,
+    ...(terms.depositTag !== null && depositAccount(chains, from.chain, terms.depositAddress)),
     deposit_currency: from.currency,
     deposit_network: from.network,
     deposit_amount: showAmount(terms.asks, 'up'),

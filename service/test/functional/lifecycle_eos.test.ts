@@ -58,13 +58,17 @@ test('EOS is exchanged by its memo, which the order shows beside the account', a
   if (one === undefined || other === undefined || untouched === undefined) raise()
   expect(new Set(orders.map((order) => order.deposit_address))).toEqual(new Set(['mycambist123']))
   expect(new Set(orders.map((order) => order.deposit_tag)).size).toBe(3)
-  const { order_id: id, deposit_address, deposit_tag } = one
+  const { order_id: id, deposit_address, deposit_account, deposit_tag } = one
+  expect(deposit_account).toBe(deposit_address)
   const looked = await sandbox.client.getOrder(id)
-  expect(looked).toMatchObject({ deposit_address, deposit_tag, deposit_required_confirmations: 1 })
+  expect(looked).toMatchObject({
+    ...{ deposit_address, deposit_account, deposit_tag },
+    deposit_required_confirmations: 1,
+  })
   const events = await sandbox.rows<{ snapshot: object }>('SELECT snapshot FROM events WHERE order_id = $1', [
     id,
   ])
-  expect(events).toMatchObject([{ snapshot: { deposit_address, deposit_tag } }])
+  expect(events).toMatchObject([{ snapshot: { deposit_address, deposit_account, deposit_tag } }])
   for (const order of [other, one]) {
     await payAndBury(sandbox, order)
     await expectPaidOut(sandbox, order)

@@ -93,15 +93,17 @@ test('a deposit of lumens is found by the id inside its address, or by a memo th
   const places = orders.map((order) => MuxedAccount.fromAddress(order.deposit_address, '0'))
   expect(places.map((place) => place.id())).toEqual(orders.map((order) => order.deposit_tag))
   expect(new Set(places.map((place) => place.id())).size).toBe(3)
-  expect(new Set(places.map((place) => place.baseAccount().accountId())).size).toBe(1)
+  const accounts = orders.map((order) => order.deposit_account)
+  expect(places.map((place) => place.baseAccount().accountId())).toEqual(accounts)
+  expect(new Set(accounts).size).toBe(1)
   const looked = await sandbox.client.getOrder(one.order_id)
-  expect(looked).toMatchObject({ deposit_tag: one.deposit_tag, deposit_required_confirmations: 1 })
+  const { deposit_account, deposit_tag } = one
+  expect(looked).toMatchObject({ deposit_account, deposit_tag, deposit_required_confirmations: 1 })
   await payAndBury(sandbox, other)
   await expectPaidOut(sandbox, other)
   sandbox.log('a wallet that knows no muxed addresses is given the account and the memo')
-  const account = places[0]?.baseAccount().accountId() ?? raise()
   const stroops = BigInt(Math.round(one.deposit_amount * 1e7))
-  await sandbox.devnet.send('XLM', 'XLM', account, stroops, 1, one.deposit_tag ?? raise())
+  await sandbox.devnet.send('XLM', 'XLM', deposit_account ?? raise(), stroops, 1, deposit_tag ?? raise())
   await sandbox.mine('XLM', 1)
   await expectPaidOut(sandbox, one)
   expect((await sandbox.client.getOrder(untouched.order_id)).status).toBe('NEW')
@@ -166,8 +168,7 @@ test.each([
 test("lumens that reach the account without a memo are nobody's, and are shown to the operator", async () => {
   const sandbox = given()
   const order = await createOrder(sandbox, xlmToUsdt)
-  const account = MuxedAccount.fromAddress(order.deposit_address, '0').baseAccount().accountId()
-  const { txHash } = await sandbox.devnet.send('XLM', 'XLM', account, 50_000_000n)
+  const { txHash } = await sandbox.devnet.send('XLM', 'XLM', order.deposit_account ?? raise(), 50_000_000n)
   await sandbox.mine('XLM', 1)
   await sandbox.eventually('it is booked as unclaimed', async () => {
     const found = await sandbox.rows<{ kind: string; state: string; units: bigint }>(

@@ -56,18 +56,24 @@ test('a deposit of XRP is found by the tag inside its address, which is shown as
   const sandbox = given()
   const [one, other] = [await createOrder(sandbox, xrpToUsdt), await createOrder(sandbox, xrpToUsdt)]
   const places = [one, other].map((order) => xAddressToClassicAddress(order.deposit_address))
-  expect(places[0]?.classicAddress).toBe(places[1]?.classicAddress)
+  expect(places.map((place) => place.classicAddress)).toEqual([one.deposit_account, other.deposit_account])
+  expect(one.deposit_account).toBe(other.deposit_account)
   expect(places.map(({ tag }) => String(tag))).toEqual([one.deposit_tag, other.deposit_tag])
   expect(one.deposit_tag).not.toBe(other.deposit_tag)
   const looked = await sandbox.client.getOrder(one.order_id)
-  expect(looked).toMatchObject({ deposit_tag: one.deposit_tag, deposit_required_confirmations: 1 })
+  const { deposit_account, deposit_tag } = one
+  expect(looked).toMatchObject({ deposit_account, deposit_tag, deposit_required_confirmations: 1 })
+  const [first] = await sandbox.rows<{ snapshot: object }>(
+    'SELECT snapshot FROM events WHERE order_id = $1',
+    [one.order_id],
+  )
+  expect(first?.snapshot).toMatchObject({ deposit_account, deposit_tag })
   await payAndBury(sandbox, other)
   await expectPaidOut(sandbox, other)
   expect((await sandbox.client.getOrder(one.order_id)).status).toBe('NEW')
   sandbox.log('a wallet that knows no X-addresses is given the account and the tag')
-  const { classicAddress, tag } = places[0] ?? raise()
   const drops = BigInt(Math.round(one.deposit_amount * 1e6))
-  await sandbox.devnet.send('XRP', 'XRP', classicAddress, drops, 1, String(tag))
+  await sandbox.devnet.send('XRP', 'XRP', deposit_account ?? raise(), drops, 1, deposit_tag ?? raise())
   await sandbox.mine('XRP', 1)
   await expectPaidOut(sandbox, one)
 })
@@ -118,8 +124,7 @@ test.each([
 test("XRP that reaches the account without a tag is nobody's, and is shown to the operator", async () => {
   const sandbox = given()
   const order = await createOrder(sandbox, xrpToUsdt)
-  const { classicAddress } = xAddressToClassicAddress(order.deposit_address)
-  const { txHash } = await sandbox.devnet.send('XRP', 'XRP', classicAddress, 5_000_000n)
+  const { txHash } = await sandbox.devnet.send('XRP', 'XRP', order.deposit_account ?? raise(), 5_000_000n)
   await sandbox.mine('XRP', 1)
   await sandbox.eventually('it is booked as unclaimed', async () => {
     const found = await sandbox.rows<{ kind: string; state: string; units: bigint }>(

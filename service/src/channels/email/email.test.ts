@@ -138,6 +138,21 @@ describe('what mails say', () => {
     expect(orderMail('order_created').text).not.toContain('tag')
   })
 
+  test('order created names the account for the tag where the address carries it, and asks for the tag only there', () => {
+    const apart = orderMail('order_created', { deposit_tag: '4711', deposit_account: 'rAccount' })
+    const plain = (part: string) => part.replaceAll(/<[^>]+>/g, '').replaceAll(/\s+/g, ' ')
+    for (const part of [apart.text, apart.html].map(plain)) {
+      expect(part).toContain(
+        `${order.deposit_address} or, where your wallet asks for account and tag (or memo), to rAccount with the tag or memo ` +
+          '(without it, what comes to this account cannot be told apart from other deposits) 4711 ',
+      )
+      expect(part.split('4711')).toHaveLength(2)
+    }
+    const beside = orderMail('order_created', { deposit_tag: '4711', deposit_account: order.deposit_address })
+    expect(beside.text).toBe(orderMail('order_created', { deposit_tag: '4711' }).text)
+    expect(beside.text).toContain('(without it the deposit cannot be told apart from others)')
+  })
+
   test('each network has its explorer', () => {
     const link = (network: NetworkId) =>
       /https:\/\/\S+a{64}/.exec(

@@ -13,7 +13,9 @@ export type OrderLinks = {
 
 /** What the templates of an order's mails may say; the names are theirs. */
 export function orderView(order: OrderInMail, links: OrderLinks): View {
-  const { emergency } = order
+  const { emergency, deposit_address: address, deposit_account: account, deposit_tag: tag } = order
+  // Where the address carries the tag, whoever pays needs one or the other: the address, or account and tag.
+  const isApart = account !== undefined && account !== address && tag !== null
   const url = links.orderUrl(order.order_id)
   const actions = emergency === undefined ? [] : actionViews(order, emergency.options, url)
   return {
@@ -23,9 +25,10 @@ export function orderView(order: OrderInMail, links: OrderLinks): View {
     ...sideView('deposit', order.deposit_currency, order.deposit_network),
     deposit_amount: order.deposit_amount,
     deposit_received: /[1-9]/.test(order.deposit_received) ? { amount: order.deposit_received } : null,
-    deposit_address: order.deposit_address,
-    deposit_tag: order.deposit_tag === null ? null : { tag: order.deposit_tag },
-    deposit_address_url: linkTo(depositUrl(links.explorers, order.deposit_network, order.deposit_address)),
+    deposit_address: address,
+    deposit_apart: isApart ? { account, tag } : null,
+    deposit_tag: tag === null || isApart ? null : { tag },
+    deposit_address_url: linkTo(depositUrl(links.explorers, order.deposit_network, address)),
     deposit_tx: transactionView(links, order.deposit_network, order.deposit_tx_hash),
     ...sideView('receive', order.receive_currency, order.receive_network),
     // Beside a refund or without a payment it would promise what nobody is going to get.

@@ -19,6 +19,8 @@ export type OrderInMail = {
   readonly status: OrderStatus
   readonly deposit_address: string
   readonly deposit_tag: string | null
+  /** The account that goes with the tag, where a wallet takes the two apart. Events of before this was written down lack it. */
+  readonly deposit_account?: string
   readonly deposit_currency: string
   readonly deposit_network: string
   readonly deposit_amount: string

@@ -101,6 +101,8 @@ export type OrderView = {
   readonly status: OrderStatus
   readonly deposit_address: string
   readonly deposit_tag: string | null
+  /** Present where there is a tag: the account that goes with it, where a wallet takes the two apart. */
+  readonly deposit_account?: string
   readonly deposit_currency: string
   readonly deposit_network: string
   readonly deposit_amount: DecimalText

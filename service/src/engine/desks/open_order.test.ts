@@ -165,6 +165,36 @@ test('many at once share a few statements, and each has its own address, event, 
   expect(byId.size).toBe(50)
 })
 
+test('where tags tell deposits apart, an order, its first event and a look have the account', async () => {
+  await insertAddresses(stage.db, 'xrp', 'reserve', 0, ['account+4294967295', 'account'])
+  await insertAddresses(stage.db, 'xrp', 'deposit', 0, ['account+0', 'account+1', 'account+2'])
+  const { world } = await openStageDesk()
+  const accountOf = (address: string) => address.replace(/\+\d+$/, '')
+  const chains = new Map(world.chains)
+  chains.set('XRP', { ...stage.chain('XRP'), parseAddress: accept, accountOf })
+  const desk = openDesk({ ...world, chains })
+  const xrpToEth = { from: 'XRP', fromNetwork: 'XRP', amount: '50' }
+  const answers = await Promise.all(numbered(2).map((key) => create(desk, key, xrpToEth)))
+  const made = [...answers, await create(desk, 'later', xrpToEth)]
+  const tags = new Set(made.map((answer) => answer.ok && answer.value.order.deposit_tag))
+  expect(tags).toEqual(new Set(['0', '1', '2']))
+  for (const answer of made) {
+    const order = answer.ok ? answer.value.order : null
+    expect(order).toMatchObject({
+      deposit_address: `account+${order?.deposit_tag}`,
+      deposit_account: 'account',
+    })
+    const id = order?.order_id ?? ''
+    expect(await rows(`SELECT snapshot FROM events WHERE order_id = '${id}'`)).toEqual([{ snapshot: order }])
+    expect(await desk.findOrder(id, { kind: 'account', accountId: 'acc' })).toEqual(order)
+  }
+  const again = await create(desk, 'n0', xrpToEth)
+  expect([toldBy(again), again.ok && again.value.order]).toEqual([
+    'replay',
+    made[0]?.ok && made[0].value.order,
+  ])
+})
+
 test('the orders of a statement lie in one bucket, those of others in any', async () => {
   const { desk, sizes } = await openStageDesk()
   await Promise.all(numbered(40).map((key) => create(desk, key)))

@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto'
+import { reserveAddresses } from '../../db/addresses.ts'
 import { isAboutData } from '../../db/database.ts'
 import { insertNewOrders, type NewOrder } from '../../db/new_orders.ts'
-import { type AddressFamily, chainFacts } from '../../domain/catalog/networks.ts'
+import { type AddressFamily, type ChainId, chainFacts } from '../../domain/catalog/networks.ts'
 import { BUCKET_DIGITS, ORDER_ID_DIGITS, orderIdOf } from '../../domain/orders/identifiers.ts'
 import { nothingFailed, type Order, type OrderTerms } from '../../domain/orders/order.ts'
 import { sealedTermsOf } from '../../domain/orders/seal.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { shareOf } from '../../domain/quotes/quote.ts'
 import { batched } from '../batched.ts'
+import { depositAccount } from '../deposit_account.ts'
 import { requiredConfirmations } from '../required_confirmations.ts'
 import { viewOrder } from '../view.ts'
 import type { DeskWorld } from '../world.ts'
@@ -51,10 +53,23 @@ function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
   // Before it, all addresses had been given or were being given when this process looked last.
   let firstFreeIndex = 0
   let givenUnnoticed = 0
+  let known: DepositAccount | null = null
+  // The statement that gives an address cannot read the account out of it. Where tags tell deposits apart, all are on that of the reserve.
+  const arrivesAt = async (chain: ChainId): Promise<DepositAccount> => {
+    if (known !== null) return known
+    const [reserve] = await reserveAddresses(world.db, family)
+    if (reserve === undefined) return {}
+    known = depositAccount(world.chains, chain, reserve)
+    return known
+  }
   const openTimely = async (openings: readonly Opening[]): Promise<Opened[]> => {
-    if (openings.length === 0) return []
+    const [first] = openings
+    if (first === undefined) return []
     const bucket = world.randomDigits(BUCKET_DIGITS)
-    const orders = openings.map((opening) => newOrder(world, opening, bucket))
+    // A family whose chains have accounts for tags is one chain.
+    const { chain } = first.plan.pair.from
+    const account = world.chains.get(chain)?.accountOf === undefined ? {} : await arrivesAt(chain)
+    const orders = openings.map((opening) => newOrder(world, opening, { bucket, account }))
     const fromIndex = firstFreeIndex
     const { deposits, free } = await insertNewOrders(world.db, family, orders, fromIndex)
     firstFreeIndex = free.firstIndex
@@ -62,7 +77,9 @@ function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
     const opened = orders.map(({ order, snapshot }) => {
       const deposit = deposits.get(order.terms.id)
       if (deposit === undefined) return null
-      return accept({ ...snapshot, deposit_address: deposit.address, deposit_tag: deposit.tag })
+      const { address, tag } = deposit
+      const itsAccount = tag !== null && depositAccount(world.chains, chain, address)
+      return accept({ ...snapshot, deposit_address: address, deposit_tag: tag, ...itsAccount })
     })
     const isLeft = (_: unknown, index: number) => opened[index] === null
     givenUnnoticed += deposits.size
@@ -88,8 +105,13 @@ function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
 }
 
 type Prepared = NewOrder & { readonly snapshot: OrderView }
+type DepositAccount = ReturnType<typeof depositAccount>
 
-function newOrder(world: DeskWorld, { accountId, plan, retry }: Opening, bucket: string): Prepared {
+function newOrder(
+  world: DeskWorld,
+  { accountId, plan, retry }: Opening,
+  { bucket, account }: { readonly bucket: string; readonly account: DepositAccount },
+): Prepared {
   const id = orderIdOf(world.randomDigits(ORDER_ID_DIGITS - BUCKET_DIGITS) + bucket)
   const terms = termsOf(world, plan, { id, accountId })
   const order: Order = {
@@ -107,7 +129,7 @@ function newOrder(world: DeskWorld, { accountId, plan, retry }: Opening, bucket:
   return {
     order,
     secrets: { tokenHash: hashToken(world.tokenOf(id)), seal: world.seal(sealedTermsOf(order)) },
-    snapshot: viewOrder(order, world.market),
+    snapshot: { ...viewOrder(order, world), ...account },
     retry: { ...retry, atWallMs: world.clock.wallMs() },
   }
 }

@@ -39,7 +39,7 @@ export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrd
     findOrder: async (id, viewer) => {
       if (viewer.kind === 'token') {
         const order = await findByToken(world, id, viewer.token)
-        return order === null ? null : viewOrder(order, world.market)
+        return order === null ? null : viewOrder(order, world)
       }
       const look = isOrderId(id) ? await lookAt(id) : null
       return look?.order.terms.accountId === viewer.accountId ? look.view : null
@@ -50,7 +50,7 @@ export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrd
       const orders = found.slice(0, limit)
       const last = found.length > limit ? orders.at(-1)?.terms : undefined
       return {
-        orders: orders.map((order) => viewOrder(order, world.market)),
+        orders: orders.map((order) => viewOrder(order, world)),
         next: last === undefined ? null : { createdAtMs: last.createdAtMs, orderId: last.id },
       }
     },

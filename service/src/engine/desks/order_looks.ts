@@ -28,7 +28,7 @@ export const LOOKS_REMEMBERED_MAX = 5_000
  * while a statement is under way waits for the next: what happened before a look is in it.
  */
 export function orderLooks(
-  world: Pick<World, 'db' | 'market' | 'clock'>,
+  world: Pick<World, 'db' | 'market' | 'chains' | 'clock'>,
   rememberedMax = LOOKS_REMEMBERED_MAX,
 ): (orderId: OrderId) => Promise<Look | null> {
   const remembered = new BoundedMap<OrderId, Remembered>(rememberedMax)
@@ -47,15 +47,15 @@ export function orderLooks(
   return async (orderId) => {
     const known = remembered.get(orderId)
     if (known !== undefined && known.version === (await readVersion(orderId))) {
-      return standsAsSeen(known, world.market) ? known : remember(see(known, world.market))
+      return standsAsSeen(known, world.market) ? known : remember(see(known, world))
     }
     const read = await readWhole(orderId)
-    return read === null ? null : remember(see(read, world.market))
+    return read === null ? null : remember(see(read, world))
   }
 }
 
-function see({ order, version }: VersionedOrder, market: MarketBoard): Remembered {
-  return { order, version, view: viewOrder(order, market), headHeight: headOf(order, market) }
+function see({ order, version }: VersionedOrder, world: Pick<World, 'market' | 'chains'>): Remembered {
+  return { order, version, view: viewOrder(order, world), headHeight: headOf(order, world.market) }
 }
 
 /** Offers of an emergency follow the market at every moment. */

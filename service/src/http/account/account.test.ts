@@ -197,6 +197,8 @@ test('get shows the get fields, with every block an order may have', async () =>
   const busy: OrderView = {
     ...orderView,
     status: 'EMERGENCY',
+    deposit_tag: 'the-tag',
+    deposit_account: 'the-account',
     emergency: {
       reasons: ['UNDERPAID'],
       are_options_known: true,

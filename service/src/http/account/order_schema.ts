@@ -13,6 +13,12 @@ const described = {
   status: statusSchema,
   deposit_address: text('Where to send the deposit.', 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'),
   deposit_tag: nullable(text('Memo or tag to send with the deposit; null when none is needed.', '48213')),
+  deposit_account: Type.Optional(
+    text(
+      'Present where there is a tag: the account to send to together with it, for a wallet that asks for the two apart.',
+      'rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe',
+    ),
+  ),
   deposit_currency: text('Currency to deposit.', 'BTC'),
   deposit_network: text('Network of the deposit.', 'BTC'),
   deposit_amount: decimal('Exact amount to deposit.', 0.05),
@@ -121,6 +127,7 @@ export const orderSchema: TSchema = Type.Object(
     status: described.status,
     deposit_address: described.deposit_address,
     deposit_tag: described.deposit_tag,
+    deposit_account: described.deposit_account,
     deposit_currency: described.deposit_currency,
     deposit_network: described.deposit_network,
     deposit_amount: described.deposit_amount,
@@ -177,6 +184,7 @@ export const createdOrderSchema: TSchema = Type.Object(
     status: described.status,
     deposit_address: described.deposit_address,
     deposit_tag: described.deposit_tag,
+    deposit_account: described.deposit_account,
     deposit_currency: described.deposit_currency,
     deposit_network: described.deposit_network,
     deposit_amount: described.deposit_amount,

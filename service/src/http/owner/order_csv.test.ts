@@ -40,6 +40,7 @@ test('every column holds what its name says', () => {
   const plain = {
     deposit_received: '0.09',
     deposit_tag: 'deposit-tag',
+    deposit_account: 'deposit-account',
     deposit_tx_hash: 'deposit-hash',
     receive_final_amount: '5800.5',
     destination_tag: 'destination-tag',

@@ -45,6 +45,8 @@ const columns: readonly Column[] = [
   ['refund_tx_hash', ({ refund }) => refund?.tx_hash],
   ['emergency_reasons', ({ emergency }) => emergency?.reasons.join(' ')],
   field('callback_url'),
+  // Behind those that were there before, which somebody may read by their places.
+  field('deposit_account'),
 ]
 
 /** RFC 4180, in UTF-8: the line that names the columns, for before the others. */

@@ -47,8 +47,7 @@ function orderBody(order: OrderView, baseUrl: string): Html {
 <dl>
 ${row('Status', `${order.status}: ${statusWords[order.status]}`)}
 ${row('You send', `${order.deposit_amount} ${order.deposit_currency} on ${showNetwork(order.deposit_network)}`)}
-${isExpired ? '' : row('To', order.deposit_address)}
-${isExpired ? '' : row('Tag or memo', order.deposit_tag)}
+${isExpired ? '' : depositRows(order)}
 ${row('Received', `${order.deposit_received} ${order.deposit_currency}`)}
 ${row('Confirmations', `${order.deposit_confirmations} of ${order.deposit_required_confirmations}`)}
 ${row('Deposit', order.deposit_tx_hash)}
@@ -67,6 +66,18 @@ ${emergency === undefined ? '' : emergencyPart(order, emergency, baseUrl)}
 
 function expiredPart(order: OrderView): Html {
   return html`<p>No payment was seen before ${showTime(order.expires_at)}, so the order has expired. ${expiredWords}</p>`
+}
+
+function depositRows({
+  deposit_address: address,
+  deposit_account: account,
+  deposit_tag: tag,
+}: OrderView): Html {
+  // Where the address carries the tag, whoever pays needs one or the other: the address, or account and tag.
+  const isApart = account !== undefined && account !== address
+  return html`${row('To', address)}
+${isApart ? row('Or, where your wallet asks for account and tag, to', account) : ''}
+${row(isApart ? 'With the tag or memo' : 'Tag or memo', tag)}`
 }
 
 function payoutRows(order: OrderView): Html {

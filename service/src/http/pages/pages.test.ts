@@ -262,6 +262,25 @@ describe('the page of an order', () => {
     }
   })
 
+  test('shows account and tag beside an address that carries the tag, and beside no other', async () => {
+    const says = async (account: string) => {
+      shown = { ...settled, deposit_account: account }
+      const { text } = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`)
+      const rows = text.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)
+      return Array.from(rows, ([, name, value]) => [name, value]).slice(2, -9)
+    }
+    expect(await says('rAccount')).toEqual([
+      ['To', orderView.deposit_address],
+      ['Or, where your wallet asks for account and tag, to', 'rAccount'],
+      ['With the tag or memo', 'deposit-tag'],
+    ])
+    expect(await says(orderView.deposit_address)).toEqual([
+      ['To', orderView.deposit_address],
+      ['Tag or memo', 'deposit-tag'],
+    ])
+    shown = emergency
+  })
+
   test('tells what is too little from what nobody knows at the moment', async () => {
     const { options } = emergency.emergency
     const nothing = { continue: null, recalculate: null, refund: null }
