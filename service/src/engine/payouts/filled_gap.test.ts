@@ -308,7 +308,7 @@ test('the payout is mined when its filler has lost its block, and moved otherwis
   expect(stage.logged.at(-1)).toMatchObject({
     level: 'error',
     message:
-      'an outflow that is owed was mined after all and moved something else: it stays owed, and may have been paid',
+      'an outflow that was owed was mined after all and moved something else: it does not count as paid, and may have paid somebody',
   })
 })
 

@@ -102,7 +102,7 @@ function tellEnd(
   else if (succeeded && isOwed)
     log.error(
       { payout },
-      'an outflow that is owed was mined after all and moved something else: it stays owed, and may have been paid',
+      'an outflow that was owed was mined after all and moved something else: it does not count as paid, and may have paid somebody',
     )
   else if (succeeded && paysSomebody(rejected))
     log.error({ payout }, 'an outflow that had failed was mined again and paid: it may have been paid twice')
