@@ -1,8 +1,8 @@
 import { readHeads } from '../db/chain_heads.ts'
 import type { Sql } from '../db/database.ts'
 import type { World } from '../engine/world.ts'
+import { type Waiting, waitSaying } from './wait_saying.ts'
 
-const WAIT_MS = 20
 /** The first look may come before the signer has told its addresses, which is a trouble that the next one ends. */
 const TROUBLE_MS = 15_000
 
@@ -11,19 +11,17 @@ const TROUBLE_MS = 15_000
  * too old to exchange on: whoever came first would be told that it is away.
  */
 export async function awaitLooks(
-  { db, chains, clock }: { readonly db: Sql } & Pick<World, 'chains' | 'clock'>,
+  { db, chains }: { readonly db: Sql } & Pick<World, 'chains'>,
   sinceWallMs: number,
-  signal: AbortSignal,
+  waiting: Waiting,
 ): Promise<void> {
-  for (let waitedMs = 0; ; waitedMs += WAIT_MS) {
+  await waitSaying(waiting, async (waitedMs) => {
     const heads = new Map((await readHeads(db)).map((head) => [head.chain, head]))
-    const isKnown = [...chains.keys()].every((id) => {
+    const unknown = [...chains.keys()].filter((id) => {
       const head = heads.get(id)
-      if (head === undefined) return false
-      return head.lookedWallMs >= sinceWallMs || (head.trouble !== null && waitedMs >= TROUBLE_MS)
+      if (head === undefined) return true
+      return head.lookedWallMs < sinceWallMs && (head.trouble === null || waitedMs < TROUBLE_MS)
     })
-    if (isKnown) return
-    signal.throwIfAborted()
-    await clock.sleep(WAIT_MS, signal)
-  }
+    return unknown.length === 0 ? null : `a look at ${unknown.join(', ')}`
+  })
 }

@@ -10,6 +10,7 @@ import { chainFacts } from '../domain/catalog/networks.ts'
 import { parseDecimal } from '../domain/money/decimal.ts'
 import type { World } from '../engine/world.ts'
 import { blocksToBeTold } from './mine.ts'
+import { type Waiting, waitSaying } from './wait_saying.ts'
 
 /** What the sandbox's reserves are filled to, in whole units; below a tenth of it they are filled again. */
 const RESERVES: Readonly<Record<CurrencyCode, string>> = {
@@ -28,24 +29,23 @@ const RESERVES: Readonly<Record<CurrencyCode, string>> = {
 /** Of Bitcoin's reserve: change is spendable a block later, so one coin would be one payout a block. */
 const COINS = 40
 
-const WAIT_MS = 20
-
 /** Sends reserves from the faucet where they are low, and waits until the service has seen them on the chains. */
-export async function fundReserves(world: World, devnet: Devnet, signal: AbortSignal): Promise<void> {
-  await Promise.all([...world.chains.values()].map((chain) => fundChain(world, devnet, chain, signal)))
-  await until(world, signal, async () => {
-    const now = await spendable(world)
-    return assetsOf(world).every((asset) => (now.get(asset.id) ?? 0n) * 10n >= wanted(asset))
+export async function fundReserves(world: World, devnet: Devnet, waiting: Waiting): Promise<void> {
+  await Promise.all([...world.chains.values()].map((chain) => fundChain(world, devnet, chain, waiting)))
+  await waitSaying(waiting, async () => {
+    const low = await lowOf(world, assetsOf(world))
+    return low.length === 0 ? null : `reserves of ${low.map(({ id }) => id).join(', ')}`
   })
 }
 
-async function fundChain(world: World, devnet: Devnet, chain: Chain, signal: AbortSignal): Promise<void> {
+async function fundChain(world: World, devnet: Devnet, chain: Chain, waiting: Waiting): Promise<void> {
   // What stands in a block before the service's first look at a chain is never read.
-  await until(world, signal, async () => (await readHead(world.db, chain.id)) !== null)
-  const known = await spendable(world)
-  const low = chain.assets.map(assetOf).filter((asset) => (known.get(asset.id) ?? 0n) * 10n < wanted(asset))
+  await waitSaying(waiting, async () =>
+    (await readHead(world.db, chain.id)) === null ? `the first look at ${chain.id}` : null,
+  )
+  const low = await lowOf(world, chain.assets.map(assetOf))
   if (low.length === 0) return
-  for (const asset of low) await fund(world, devnet, asset, signal)
+  for (const asset of low) await fund(world, devnet, asset, waiting)
   await devnet.mine(chain.id, blocksToBeTold(devnet, chain.id))
   world.alarms.ring(`watch ${chain.id}`)
 }
@@ -54,8 +54,10 @@ function assetsOf(world: World): readonly Asset[] {
   return [...world.chains.values()].flatMap((chain) => chain.assets.map(assetOf))
 }
 
-async function spendable(world: World): Promise<Map<string, bigint>> {
-  return new Map((await readReserves(world.db)).map((reserve) => [reserve.asset, reserve.spendable]))
+/** Those of which there is less than a tenth of what there should be. */
+async function lowOf({ db }: World, assets: readonly Asset[]): Promise<Asset[]> {
+  const spendable = new Map((await readReserves(db)).map((reserve) => [reserve.asset, reserve.spendable]))
+  return assets.filter((asset) => (spendable.get(asset.id) ?? 0n) * 10n < wanted(asset))
 }
 
 /** In ledger units. */
@@ -69,21 +71,15 @@ function exact({ currency }: Asset, decimals: number): bigint {
   return units.value
 }
 
-async function fund(world: World, devnet: Devnet, asset: Asset, signal: AbortSignal): Promise<void> {
+async function fund(world: World, devnet: Devnet, asset: Asset, waiting: Waiting): Promise<void> {
   let to: string | undefined
-  await until(world, signal, async () => {
-    to = (await reserveAddresses(world.db, chainFacts[asset.chain].family))[0]
-    return to !== undefined
+  const { family } = chainFacts[asset.chain]
+  await waitSaying(waiting, async () => {
+    to = (await reserveAddresses(world.db, family))[0]
+    return to === undefined ? `the reserve address of ${family}` : null
   })
   assert(to !== undefined, 'the reserve address is known by now')
   // On EOS the memo stands behind the name.
   const [address = '', memo] = to.split('/')
   await devnet.send(asset.chain, asset.currency, address, exact(asset, asset.chainDecimals), COINS, memo)
-}
-
-async function until(world: World, signal: AbortSignal, isTrue: () => Promise<boolean>): Promise<void> {
-  while (!(await isTrue())) {
-    signal.throwIfAborted()
-    await world.clock.sleep(WAIT_MS, signal)
-  }
 }

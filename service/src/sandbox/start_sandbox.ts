@@ -59,7 +59,7 @@ async function startOwned(options: SandboxOptions, folder: OwnFolder): Promise<S
   const sandboxFile = join(dataDir, 'sandbox.json')
   // The file says that the sandbox is ready, so one of an earlier life must not be there meanwhile.
   await rm(sandboxFile, { force: true })
-  const { signal = new AbortController().signal } = options
+  const { signal = new AbortController().signal, say = () => {} } = options
   const { ground, startService } = await loadMeanwhile(options.networks, (whenWaiting) =>
     startGround(options, folder, whenWaiting),
   )
@@ -72,8 +72,9 @@ async function startOwned(options: SandboxOptions, folder: OwnFolder): Promise<S
     const startedWallMs = parts.clock.wallMs()
     const started = await startService(parts)
     service = started
-    await fundReserves(started.world, ground.devnet, signal)
-    await awaitLooks(started.world, startedWallMs, signal)
+    const waiting = { clock: parts.clock, signal, say }
+    await fundReserves(started.world, ground.devnet, waiting)
+    await awaitLooks(started.world, startedWallMs, waiting)
     await started.world.market.refresh()
     signal.throwIfAborted()
     await writeJson(sandboxFile, describe(started, ground))
