@@ -1,4 +1,5 @@
 import { escapeControls } from '../domain/control_characters.ts'
+import { secondText } from '../domain/instant_text.ts'
 import type { InstantMs } from '../domain/time.ts'
 
 /** Columns as wide as their widest cell; nothing at the ends of lines. A cell cannot begin a line or move the cursor. */
@@ -25,7 +26,7 @@ export function section(
 
 /** To the second, UTC: `2026-01-31 12:00:05Z`. */
 export function showTime(atMs: InstantMs | null): string {
-  return atMs === null ? '-' : `${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')}Z`
+  return atMs === null ? '-' : `${secondText(atMs)}Z`
 }
 
 /** Machine-readable: amounts are decimal text in ledger units, so that no digit is lost. */

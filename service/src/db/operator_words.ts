@@ -46,6 +46,19 @@ export function readWords(sql: Sql, act: WordAct, about: string): Promise<Operat
   )
 }
 
+/**
+ * What those said of an order's money come to: `units` is what they book in all, less what was turned round; `last` the newest that an
+ * operator has said, and not the service by turning one round; `next` the number of one that follows.
+ */
+export async function tallyWords(sql: Sql, act: 'written_off' | 'closed_owed', about: string) {
+  const words = await readWords(sql, act, about)
+  return {
+    units: words.reduce((sum, word) => sum + word.units, 0n),
+    last: words.findLast(({ units }) => units > 0n),
+    next: words.length + 1,
+  }
+}
+
 /** All there are: they are few, each somebody's act. */
 export function readAllWords(sql: Sql): Promise<OperatorWord[]> {
   return sql.query(

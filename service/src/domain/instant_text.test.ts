@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { instantOf } from './instant_text.ts'
+import { instantOf, secondText } from './instant_text.ts'
 
 /** Every line is the same moment to the millisecond. */
 test.each([
@@ -59,4 +59,8 @@ test('what we write we read, and with any offset it is the same', () => {
       expect(instantOf(`${shifted}${minutes < 0 ? '-' : '+'}${hours}:${rest}`)).toBe(day.getTime())
     }),
   )
+})
+
+test('to the second, what is finer is cut off', () => {
+  expect(secondText(1_769_860_805_999)).toBe('2026-01-31 12:00:05')
 })

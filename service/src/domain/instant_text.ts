@@ -18,3 +18,8 @@ export function instantOf(text: string): InstantMs | null {
   const partMs = Number.parseInt(fraction.slice(0, 3).padEnd(3, '0'), 10)
   return wallMs + partMs + (sign === '-' ? offsetMs : -offsetMs)
 }
+
+/** To the second, in UTC, which is left to be said behind it: `2026-01-31 12:00:05`. */
+export function secondText(atMs: InstantMs): string {
+  return new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')
+}

@@ -24,6 +24,7 @@ import {
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
+import { toldProblems } from '../testing/told_problems.ts'
 import { auditBooks } from './audit_books.ts'
 import { bookHouseDeposits, unmineHouseDeposits } from './house.ts'
 
@@ -96,11 +97,7 @@ async function fund(): Promise<void> {
   await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
 }
 
-async function problems(): Promise<string[]> {
-  return (await auditBooks(stage.db)).problems.map(
-    ({ subject, check, message }) => `${subject} ${check}: ${message}`,
-  )
-}
+const problems = () => toldProblems(stage.db)
 
 test('orders in every state, strays, extras, a failed payout and an orphaned deposit: no problems', async () => {
   await fund()

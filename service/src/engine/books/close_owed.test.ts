@@ -4,7 +4,6 @@ import { verifyAudit } from '../../accounts/verify_audit.ts'
 import { houseChain, readAuditBackwards } from '../../db/audit_log.ts'
 import { readBalances } from '../../db/books.ts'
 import { type ClaimedOutflow, claimOutflows } from '../../db/claim_outflows.ts'
-import type { Database } from '../../db/database.ts'
 import { readOrphanedPayouts } from '../../db/figures.ts'
 import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
@@ -23,9 +22,10 @@ import {
   RESERVE,
   sendPayout,
 } from '../testing/books_stage.ts'
+import { failingDatabase } from '../testing/failing_database.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { tellOrderCommand } from '../testing/order_commands.ts'
-import { auditBooks } from './audit_books.ts'
+import { toldProblems } from '../testing/told_problems.ts'
 import { compareChain } from './compare.ts'
 
 /**
@@ -56,11 +56,7 @@ const BECAUSE = 'to be paid by hand to 0x4f'
 const run = (...words: string[]) => tellOrderCommand(stage, words)
 const close = (payoutId: string, because = BECAUSE) => run('close-owed', payoutId, '--because', because)
 
-async function problems(): Promise<string[]> {
-  return (await auditBooks(stage.db)).problems.map(
-    ({ subject, check, message }) => `${subject} ${check}: ${message}`,
-  )
-}
+const problems = () => toldProblems(stage.db)
 
 /** Above what was put in. */
 async function gained(): Promise<bigint> {
@@ -174,18 +170,9 @@ test('of several who close the same at once one does', async () => {
 
 test('where the audit log cannot be written, nothing is closed', async () => {
   const { payoutId } = await givenUp()
-  const failing: Database = {
-    ...stage.db,
-    transaction: (work) =>
-      stage.db.transaction((tx) =>
-        work({
-          query: async (text, values) => {
-            if (text.includes('INSERT INTO audit_log')) throw new Error('the end')
-            return tx.query(text, values)
-          },
-        }),
-      ),
-  }
+  const failing = failingDatabase(stage.db, (text) => {
+    if (text.includes('INSERT INTO audit_log')) throw new Error('the end')
+  })
   const words = ['close-owed', payoutId, '--because', BECAUSE]
   await expect(tellOrderCommand(stage, words, failing)).rejects.toThrow('the end')
   expect(await stage.db.query('SELECT 1 FROM operator_words')).toEqual([])

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import type { Sql } from '../../db/database.ts'
 import { lockEnded } from '../../db/lost_outflows.ts'
-import { readWords } from '../../db/operator_words.ts'
+import { tallyWords } from '../../db/operator_words.ts'
 import { findOrder } from '../../db/orders.ts'
 import type { StoredOutflow } from '../../db/outflows.ts'
 import { isOrderId, readPayoutId } from '../../domain/orders/identifiers.ts'
@@ -23,7 +23,7 @@ export function closeOwed(
     const found = isOfOrder(payoutId) ? await lockEnded(tx, payoutId) : null
     if (found === null || !paysSomebody(found.outflow)) return refuse(unknown(payoutId))
     const { outflow, mayBeMined } = found
-    const { number, closed, last } = await readClosings(tx, payoutId)
+    const { units: closed, last, next: number } = await tallyWords(tx, 'closed_owed', payoutId)
     if (closed !== 0n && last !== undefined) {
       return refuse({ code: 'closed', message: `${payoutId} was closed ${await whoseWord(tx, last)}` })
     }
@@ -49,7 +49,7 @@ export function closeOwed(
 /** Turns round what was closed of a payout that is mined after all; in the transaction that ends it anew. Nobody has said it. */
 export async function takeBackClosedOwed(tx: Sql, clock: Clock, outflow: StoredOutflow): Promise<void> {
   const { orderId: owner, payoutId: about, asset } = outflow
-  const { number, closed } = await readClosings(tx, about)
+  const { units: closed, next: number } = await tallyWords(tx, 'closed_owed', about)
   if (closed === 0n) return
   const because = 'what was closed as owed was mined after all'
   await bookWord(tx, clock, { act: 'closed_owed', owner, about, number, asset, units: -closed, because })
@@ -61,13 +61,6 @@ export async function wasToldPaid(sql: Sql, outflow: StoredOutflow): Promise<boo
   const state = (await findOrder(sql, outflow.orderId))?.state
   const isEnded = state?.status === 'DONE' || state?.status === 'REFUNDED'
   return isEnded && state.payoutId === outflow.payoutId
-}
-
-/** `closed`: what is closed of it by now; `last`: by whose word last; `number`: of the next. */
-async function readClosings(tx: Sql, payoutId: PayoutId) {
-  const words = await readWords(tx, 'closed_owed', payoutId)
-  const closed = words.reduce((sum, { units }) => sum + units, 0n)
-  return { closed, last: words.findLast(({ units }) => units > 0n), number: words.length + 1 }
 }
 
 function isOfOrder(payoutId: string): boolean {

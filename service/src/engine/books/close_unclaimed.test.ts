@@ -19,9 +19,10 @@ import {
   strayDeposit,
   tell,
 } from '../testing/books_stage.ts'
+import { failingDatabase } from '../testing/failing_database.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { tellOrderCommand } from '../testing/order_commands.ts'
-import { auditBooks } from './audit_books.ts'
+import { toldProblems } from '../testing/told_problems.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 
 /**
@@ -55,11 +56,7 @@ const close = (key: string, because = 'given back, tx 0x4f') =>
   run('close-unclaimed', key, '--because', because)
 const takeBack = (key: string) => run('close-unclaimed', key, '--gone', '--because', 'it never came')
 
-async function problems(): Promise<string[]> {
-  return (await auditBooks(stage.db)).problems.map(
-    ({ subject, check, message }) => `${subject} ${check}: ${message}`,
-  )
-}
+const problems = () => toldProblems(stage.db)
 
 async function balance(asset: string, account: string): Promise<bigint> {
   const balances = await readBalances(stage.db)
@@ -234,20 +231,11 @@ test('wherever it ends before its end, nothing of a word is kept', async () => {
   let ends = 0
   for (let told = ''; told === ''; ends += 1) {
     let left = ends
-    const ending: Database = {
-      ...stage.db,
-      transaction: (work) =>
-        stage.db.transaction((tx) =>
-          work({
-            query: async (text, values) => {
-              if (!/INSERT|UPDATE/.test(text.replace('FOR UPDATE', ''))) return tx.query(text, values)
-              left -= 1
-              if (left < 0) throw new Error('the end')
-              return tx.query(text, values)
-            },
-          }),
-        ),
-    }
+    const ending = failingDatabase(stage.db, (text) => {
+      if (!/INSERT|UPDATE/.test(text.replace('FOR UPDATE', ''))) return
+      left -= 1
+      if (left < 0) throw new Error('the end')
+    })
     told = await runWith(ending, 'close-unclaimed', key, '--because', 'given back').catch((error) => {
       expect(error).toMatchObject({ message: 'the end' })
       return ''

@@ -5,6 +5,7 @@ import type { Database, Sql } from '../../db/database.ts'
 import { readOperatorActs, type WhoAndWhy } from '../../db/operator_acts.ts'
 import { insertWord, type OperatorWord, type WordAct, wordEntryKey } from '../../db/operator_words.ts'
 import { isAssetId } from '../../domain/catalog/assets.ts'
+import { secondText } from '../../domain/instant_text.ts'
 import {
   orphanWrittenOff,
   owedClosed,
@@ -91,9 +92,8 @@ export async function whoseWord(sql: Sql, word: OperatorWord): Promise<string> {
 /** `by ada@ops1 on 2027-01-15 08:00:00Z: given back; see cambist audit show house_5`. */
 export function whoWhenAndWhy({ at_ms, by, because, audit_chain }: WhoAndWhy): string {
   const who = by === null ? '' : `by ${by} `
-  const when = `on ${new Date(at_ms).toISOString().slice(0, 19).replace('T', ' ')}Z`
   const why = because === null ? '' : `: ${because}`
   const where =
     audit_chain === null ? 'the audit log does not have it' : `see cambist audit show ${audit_chain}`
-  return `${who}${when}${why}; ${where}`
+  return `${who}on ${secondText(at_ms)}Z${why}; ${where}`
 }

@@ -21,10 +21,11 @@ import {
   sendPayout,
   tell,
 } from '../testing/books_stage.ts'
+import { failingDatabase } from '../testing/failing_database.ts'
 import { tellOrderCommand } from '../testing/order_commands.ts'
+import { toldProblems } from '../testing/told_problems.ts'
 import { confirmDeposits } from '../watching/deep_deposits.ts'
 import type { Look } from '../watching/look.ts'
-import { auditBooks } from './audit_books.ts'
 
 /**
  * What: what is missing of an order for good is written off once, all of it, by a word that the books and the audit log have; should it
@@ -59,11 +60,7 @@ function runWith(db: Database, ...words: string[]): Promise<string> {
 
 const writeOff = (id: string, because = BECAUSE) => run('write-off', id, '--because', because)
 
-async function problems(): Promise<string[]> {
-  return (await auditBooks(stage.db)).problems.map(
-    ({ subject, check, message }) => `${subject} ${check}: ${message}`,
-  )
-}
+const problems = () => toldProblems(stage.db)
 
 async function capital(): Promise<bigint> {
   const balances = await readBalances(stage.db)
@@ -181,18 +178,9 @@ test('of two who write off the same at once one does', async () => {
 
 test('where the audit log cannot be written, nothing is written off', async () => {
   const { id } = await lost()
-  const failing: Database = {
-    ...stage.db,
-    transaction: (work) =>
-      stage.db.transaction((tx) =>
-        work({
-          query: async (text, values) => {
-            if (text.includes('INSERT INTO audit_log')) throw new Error('the end')
-            return tx.query(text, values)
-          },
-        }),
-      ),
-  }
+  const failing = failingDatabase(stage.db, (text) => {
+    if (text.includes('INSERT INTO audit_log')) throw new Error('the end')
+  })
   await expect(runWith(failing, 'write-off', id, '--because', BECAUSE)).rejects.toThrow('the end')
   expect(await stage.db.query('SELECT 1 FROM operator_words')).toEqual([])
   expect(await capital()).toBe(0n)

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import type { Sql } from '../../db/database.ts'
-import { lockWords, readWords } from '../../db/operator_words.ts'
+import { lockWords, tallyWords } from '../../db/operator_words.ts'
 import { lockOrder, readLocked } from '../../db/orders.ts'
 import type { OrderId } from '../../domain/orders/identifiers.ts'
 import { type Order, orphaned } from '../../domain/orders/order.ts'
@@ -62,11 +62,9 @@ export async function takeBackWriteOff(tx: Sql, clock: Clock, order: Order): Pro
 async function compareWords(tx: Sql, order: Order) {
   const { id } = order.terms
   await lockWords(tx, 'written_off', id)
-  const words = await readWords(tx, 'written_off', id)
+  const { units: writtenOff, last, next } = await tallyWords(tx, 'written_off', id)
   const missing = orphaned(order).units
-  const units = missing - words.reduce((sum, word) => sum + word.units, 0n)
-  const last = words.findLast((word) => word.units > 0n)
-  return { missing, units, last, number: words.length + 1 }
+  return { missing, units: missing - writtenOff, last, number: next }
 }
 
 function isWaiting({ role, state }: Order['deposits'][number]): boolean {

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { readBalances } from '../../db/books.ts'
-import type { Database } from '../../db/database.ts'
 import { readOrphanedPayouts } from '../../db/figures.ts'
 import { findOrder } from '../../db/orders.ts'
 import { findOutflow } from '../../db/outflows.ts'
@@ -11,6 +10,7 @@ import { accept } from '../../domain/outcome.ts'
 import { auditBooks } from '../books/audit_books.ts'
 import { auditChain } from '../books/audit_chain.ts'
 import { type BooksStage, lookAt, minePayout, openBooksStage, RESERVE } from '../testing/books_stage.ts'
+import { failingDatabase } from '../testing/failing_database.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { tellOrderCommand } from '../testing/order_commands.ts'
 import { payingChain } from '../testing/paying_chain.ts'
@@ -52,18 +52,10 @@ function signingWorld(): SigningWorld {
 
 /** The engine dies where the booking of an entry with this key begins: all of that transaction is lost. */
 function dyingAt(world: SigningWorld, entryKey: string): SigningWorld {
-  const db: Database = {
-    ...world.db,
-    transaction: (work) =>
-      world.db.transaction((tx) =>
-        work({
-          query: (text, values) =>
-            text.includes('INSERT INTO journal') && JSON.stringify(values, textOfBigints).includes(entryKey)
-              ? Promise.reject(new Error('the engine dies'))
-              : tx.query(text, values),
-        }),
-      ),
-  }
+  const db = failingDatabase(world.db, (text, values) => {
+    if (text.includes('INSERT INTO journal') && JSON.stringify(values, textOfBigints).includes(entryKey))
+      throw new Error('the engine dies')
+  })
   return { ...world, db }
 }
 

@@ -1,4 +1,5 @@
 import type { RouteOptions } from 'fastify'
+import { secondText } from '../../domain/instant_text.ts'
 import { isOrderId, isShortId } from '../../domain/orders/identifiers.ts'
 import type { OrderStatus } from '../../domain/orders/order.ts'
 import { expiredWords, reasonWords, showNetwork, statusWords } from '../../domain/orders/order_words.ts'
@@ -154,5 +155,5 @@ function row(name: string, value: string | null): Html {
 }
 
 function showTime(atMs: number): string {
-  return `${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+  return `${secondText(atMs)} UTC`
 }

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { secondText } from '../../domain/instant_text.ts'
 import type { HeaderList } from '../answers/answers.ts'
 import { answerPage, html } from '../pages/html.ts'
 import { parameterOf, type RouteContext } from '../route_context.ts'
@@ -11,7 +12,7 @@ export function mailboxRoute(context: RouteContext, sandbox: SandboxRoutes): Rou
     const mails = await readMails(sandbox)
     const rows = mails.map(
       ({ id, to, subject, sent_at }) => html`<tr>
-<td>${new Date(sent_at).toISOString().slice(0, 19).replace('T', ' ')}</td>
+<td>${secondText(sent_at)}</td>
 <td>${to}</td>
 <td><a href="/sandbox/mailbox/${String(id)}">${subject}</a> (<a href="/sandbox/mailbox/${String(id)}/text">text</a>)</td>
 </tr>`,
