@@ -46,8 +46,8 @@ const forgetfulSigner: readonly Patch[] = [
 ]
 
 /**
- * The key of an outflow is made by the clock, no index says that there is one for an order, and the signer signs one
- * although a later one of the order was signed.
+ * The key of an outflow is made by the clock and a counter, as two may be made within a millisecond; no index says that there is one for
+ * an order, and the signer signs one although a later one of the order was signed.
  */
 const keylessObligations = {
   patches: [
@@ -59,8 +59,10 @@ const keylessObligations = {
     {
       file: 'domain/orders/identifiers.ts',
       find: 'export function payoutIdOf(orderId: OrderId, number: number): string {',
-      replace: `export function payoutIdOf(orderId: OrderId, number: number): string {
-      number += Date.now() % 1e8`,
+      replace: `let keysMade = 0
+      export function payoutIdOf(orderId: OrderId, number: number): string {
+      keysMade += 1
+      number += (Date.now() % 1e5) * 1e4 + (keysMade % 1e4)`,
     },
   ],
   sql: ['DROP INDEX outflows_one_live', 'DROP INDEX outflows_one_success'],
