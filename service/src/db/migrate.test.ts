@@ -184,6 +184,18 @@ test('nothing is changed while a process works on the earlier tables, and those 
   await Promise.all([own.end(), elsewhere.end()])
 })
 
+test('who has just been stopped may be seen at the server for a moment longer, and holds up nothing', async () => {
+  const leaving = await withoutNewest('leaving')
+  await leaving.query(`SET application_name = '${connectionName(['api'])}'`)
+  const left: Promise<void>[] = []
+  await migrate(urlOf('leaving'), (line) => {
+    if (line.includes('waiting for them to leave')) left.push(leaving.end())
+  })
+  expect(left).toHaveLength(1)
+  await Promise.all(left)
+  expect(await migrationsIn(urlOf('leaving'))).toEqual(await migrationsIn(server.url))
+})
+
 test('who has waited for another finds what that one did, also when it works on it already', async () => {
   const holder = await withoutNewest('waited')
   await holder.query('SELECT pg_advisory_lock(7241865325823964)')

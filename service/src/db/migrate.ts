@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { connectionName, readConnectedRoles } from './connected_roles.ts'
+import { type ConnectedRoles, connectionName, readConnectedRoles } from './connected_roles.ts'
 import { errorCode, type Sql } from './database.ts'
 import { compareMigrations, MIGRATIONS_FOLDER, ownMigrations } from './migrations_done.ts'
 
@@ -16,7 +16,7 @@ export class LaterSchema extends SchemaRefused {
 /**
  * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:
  * one works, the others wait. Throws SchemaRefused, and changes nothing, when a later release has been there (LaterSchema), when a
- * migration is missing before one that is done, or while a process is connected that works on the earlier tables.
+ * migration is missing before one that is done, or while a process stays connected that works on the earlier tables.
  *
  * `tell` hears why a start may take long, before it does; `detail` hears what is done.
  */
@@ -149,14 +149,33 @@ function refuseGaps(missing: readonly string[]): void {
  * Who is connected while something is missing works on the earlier tables: a process of this release connects for its work only once
  * nothing is. None is no proof that none runs (db/connected_roles.ts).
  */
-async function refuseConnected(client: pg.Client): Promise<void> {
-  const connected = await readConnectedRoles(sqlOf(client))
+async function refuseConnected(client: pg.Client, tell: (line: string) => void): Promise<void> {
+  const connected = await readStayed(client, tell)
   if (connected.length === 0) return
   const names = connected.map(({ roles, serverPid }) => `${connectionName(roles)} (${serverPid})`)
   const ends = connected.map(({ serverPid }) => `pg_terminate_backend(${serverPid})`)
   throw new SchemaRefused(
     `Processes that work on the earlier tables are connected to the database, with the pid that they have at its server: ${names.join('; ')}. Nothing was changed. Stop every process of the earlier release, on all machines, and start this one anew. Where one of them runs no more, end what is left of it at the server: SELECT ${ends.join(', ')}`,
   )
+}
+
+/** The server shows what is left of a process that has just been stopped, or killed, for a moment longer. */
+const LOOKS_MAX = 60
+const LOOK_REST_SECONDS = 0.05
+
+/** Those that are connected and do not leave within a moment. */
+async function readStayed(
+  client: pg.Client,
+  tell: (line: string) => void,
+): Promise<readonly ConnectedRoles[]> {
+  let connected = await readConnectedRoles(sqlOf(client))
+  if (connected.length > 0)
+    tell('processes are connected to the database that work on the earlier tables: waiting for them to leave')
+  for (let looks = 1; connected.length > 0 && looks < LOOKS_MAX; looks += 1) {
+    await client.query('SELECT pg_sleep($1)', [LOOK_REST_SECONDS])
+    connected = await readConnectedRoles(sqlOf(client))
+  }
+  return connected
 }
 
 async function takeLock(client: pg.Client, id: number, tell: (line: string) => void): Promise<void> {
@@ -181,7 +200,7 @@ async function runMissing(
   // Whoever held it meanwhile may have brought what was missing, and more.
   const missing = await missingUnlessRefused(dbClient)
   if (missing.length === 0) return
-  await refuseConnected(dbClient)
+  await refuseConnected(dbClient, tell)
   tell(
     `the database lacks ${missing.join(', ')}: nothing listens until all is done, which may take long; killing this process undoes the one under way`,
   )
