@@ -114,7 +114,7 @@ export type ReserveFigure = {
 export function readReserveFigures(sql: Sql): Promise<ReserveFigure[]> {
   return sql.query(
     `SELECT asset, (spendable / power(10::numeric, decimals))::float8 AS spendable,
-       is_above_fee_cap AS "isUnpayable", at_ms AS "atMs"
+       is_unpayable AS "isUnpayable", at_ms AS "atMs"
      FROM reserves ${WHOLE}`,
     SCALES,
   )

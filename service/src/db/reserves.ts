@@ -40,19 +40,18 @@ export async function readReserves(sql: Sql): Promise<Reserve[]> {
     asset: AssetId
     spendable: bigint
     payout_cost: bigint
-    /** Older than its other reasons: true of whatever cannot be paid at present. */
-    is_above_fee_cap: boolean
+    is_unpayable: boolean
     at_ms: number
     figure: number
   }>(
-    `SELECT asset, spendable, payout_cost, is_above_fee_cap, at_ms, figure FROM reserves
+    `SELECT asset, spendable, payout_cost, is_unpayable, at_ms, figure FROM reserves
      WHERE EXISTS (SELECT FROM opened_assets o WHERE o.asset = reserves.asset AND o.is_read)`,
   )
   return rows.map((row) => ({
     asset: row.asset,
     spendable: row.spendable,
     payoutCost: row.payout_cost,
-    isUnpayable: row.is_above_fee_cap,
+    isUnpayable: row.is_unpayable,
     atMs: row.at_ms,
     figure: row.figure,
   }))
@@ -64,17 +63,17 @@ export async function writeReserves(
   reserves: readonly Reserve[],
 ): Promise<Pick<Reserve, 'asset' | 'isUnpayable'>[]> {
   return sql.query(
-    `WITH known AS (SELECT asset, is_above_fee_cap FROM reserves WHERE asset = ANY ($1::text[])),
+    `WITH known AS (SELECT asset, is_unpayable FROM reserves WHERE asset = ANY ($1::text[])),
      written AS (
-       INSERT INTO reserves (asset, spendable, payout_cost, is_above_fee_cap, at_ms, figure)
+       INSERT INTO reserves (asset, spendable, payout_cost, is_unpayable, at_ms, figure)
        SELECT * FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::boolean[], $5::bigint[], $6::bigint[])
        ON CONFLICT (asset) DO UPDATE SET spendable = excluded.spendable, payout_cost = excluded.payout_cost,
-         is_above_fee_cap = excluded.is_above_fee_cap, at_ms = excluded.at_ms, figure = excluded.figure
+         is_unpayable = excluded.is_unpayable, at_ms = excluded.at_ms, figure = excluded.figure
        WHERE excluded.figure >= reserves.figure
-       RETURNING asset, is_above_fee_cap
+       RETURNING asset, is_unpayable
      )
-     SELECT asset, written.is_above_fee_cap AS "isUnpayable" FROM written LEFT JOIN known USING (asset)
-     WHERE written.is_above_fee_cap <> coalesce(known.is_above_fee_cap, false)`,
+     SELECT asset, written.is_unpayable AS "isUnpayable" FROM written LEFT JOIN known USING (asset)
+     WHERE written.is_unpayable <> coalesce(known.is_unpayable, false)`,
     [
       arrayText(reserves, ({ asset }) => asset),
       arrayText(reserves, ({ spendable }) => (spendable < 0n ? 0n : spendable)),

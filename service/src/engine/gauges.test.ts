@@ -133,7 +133,7 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
   for (let look = 0; look < 3; look += 1)
     await reconcileChain(stage.world, stage.chain('ETH'), { guard: nobodyElse })
   await stage.db.query(
-    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms, is_above_fee_cap) VALUES
+    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms, is_unpayable) VALUES
        ('USDT:ERC20', 900500000000000000000, 1, $1, false), ('BTC:BTC', 1, 1, $1, true), ('ETH:ETH', 1, 1, 1, true)`,
     [stage.world.clock.nowMs()],
   )

@@ -46,8 +46,8 @@ test('in its own coin a payout costs what the chain asks, whether or not anybody
 
 test('what would be refused because of its fee is quoted to nobody, and what was accepted has its market', async () => {
   const head = { chain: 'ETH', height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1 }
-  const row = (asset: AssetId, is_above_fee_cap: boolean) => {
-    return { asset, spendable: 10n ** 24n, payout_cost: 1n, is_above_fee_cap, at_ms: 0, figure: 1 }
+  const row = (asset: AssetId, is_unpayable: boolean) => {
+    return { asset, spendable: 10n ** 24n, payout_cost: 1n, is_unpayable, at_ms: 0, figure: 1 }
   }
   const reserves = [row('ETH:ETH', false), row('USDC:ERC20', true)]
   const market = marketBoard({
