@@ -51,7 +51,7 @@ export default defineConfig({
           provide: { proof: { size: 'short', seed: 1, part: null } },
           testTimeout: 240_000,
           hookTimeout: 240_000,
-          maxWorkers: 3,
+          maxWorkers: 4,
           expect: polling,
           execArgv,
           // After all others: a proof says more when everything smaller holds.

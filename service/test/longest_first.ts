@@ -4,7 +4,16 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const LONGEST = [
   ...['sweeps', 'lifecycle_payouts', 'sandbox_command', 'lifecycle_reorgs', 'serve_roles', 'network_trouble'],
   ...['lifecycle_trouble', 'every_pair', 'sweeps_tron', 'sweep_crashes', 'documents', 'account', 'bitcoin'],
-  ...['crash', 'crash_controls', 'simulation', 'faults', 'canary_secrets', 'reconciler', 'reorgs'],
+  ...[
+    'simulation',
+    'crash',
+    'reorgs',
+    'crash_controls',
+    'faults',
+    'webhooks',
+    'reconciler',
+    'canary_secrets',
+  ],
 ]
 
 export default class LongestFirst extends BaseSequencer {

@@ -238,20 +238,22 @@ function hasLarge({ chains, orders, largeBtc }: Profile): boolean {
 
 /** A little before one that catches it, where that is rare all the same: not all before has to be gone through. */
 const nearby: Readonly<Partial<Record<FlawName, number>>> = {
-  'signs anew and sends before it stores': 60,
-  'looks at the block once, for the draft': 190,
+  'signs anew and sends before it stores': 120,
+  'checks and acts without a lock': 100,
+  'pays without another look at the block': 60,
+  'looks at the block once, for the draft': 1_180,
   'credits a block early': 10,
   'signs again before the time of the first attempt is over': 3_640,
-  'takes a payout for final in its first block': 10,
+  'takes a payout for final in its first block': 90,
   'asks of every deposit one block': 10,
   'asks of a large deposit no more blocks than of a small one': 230,
   'pays for more than was asked as soon as for what was asked': 220,
-  'takes the fee twice when a fixed order is priced anew': 40,
+  'takes the fee twice when a fixed order is priced anew': 80,
   'breaks a locked rate where the client goes on': 10,
-  'files the second output of a transaction as extra': 10,
-  'forgets what came while a payout was under way': 40,
+  'files the second output of a transaction as extra': 30,
+  'forgets what came while a payout was under way': 75,
   'keeps the rate for who pays too late': 250,
-  'gives up without proof what spends coins': 10,
+  'gives up without proof what spends coins': 78,
 }
 
 /** The first so many schedules that are about what the flaw is in. */
