@@ -10,6 +10,7 @@ import { makeSeal } from '../src/engine/seal.ts'
 import type { Chains, DeskWorld, SigningWorld, World } from '../src/engine/world.ts'
 import { sandboxPrices } from '../src/prices/index.ts'
 import { localSigner } from '../src/signer/local_signer.ts'
+import type { Signer } from '../src/signer/signer.ts'
 import { simulatedSignerSettings } from '../test/simulation/chains/signer_settings.ts'
 import { simulatedTokens } from '../test/simulation/chains/simulated_chains.ts'
 
@@ -46,12 +47,17 @@ export function deskWorld(world: World): DeskWorld {
 
 /** With a real signer whose record is in the same database. */
 export function signingWorld(world: World): SigningWorld {
-  const signer = localSigner({
+  const signer = benchSigner(world.db)
+  return { ...world, seal: (terms, whose) => makeSeal(secret('seal'), terms, whose), signer }
+}
+
+/** Always of the same keystore. */
+export function benchSigner(db: Database): Signer {
+  return localSigner({
     seed: createHash('sha512').update('bench').digest(),
-    store: signedTransactions(world.db),
+    store: signedTransactions(db),
     sealKey: secret('seal'),
     settings: simulatedSignerSettings,
-    clock: { nowMs: world.clock.wallMs },
+    clock: { nowMs: systemClock().wallMs },
   })
-  return { ...world, seal: (terms, whose) => makeSeal(secret('seal'), terms, whose), signer }
 }

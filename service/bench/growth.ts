@@ -1,6 +1,7 @@
 import type { Postgres } from '@cambist/devnet'
 import { auditBooks } from '../src/engine/books/audit_books.ts'
 import { asSuperuser, createDatabase, inPostgres, openBenchDatabase } from './bench_postgres.ts'
+import { benchSigner } from './bench_world.ts'
 import { tell } from './figure.ts'
 import { fillHistory, restingBalances } from './history.ts'
 import { addCosts, describeCost, type LifeCost, measureLife, millisecondsAnOrder } from './life_cost.ts'
@@ -46,10 +47,12 @@ process.exit(0)
 async function openFilled(postgres: Postgres, orders: number): Promise<LifeStage> {
   const url = await createDatabase(postgres, 'history')
   const startedMs = Date.now()
+  const db = openBenchDatabase(url, 1)
   const lying = await asSuperuser(url, async (admin) => {
-    await fillHistory(admin, orders)
+    await fillHistory(admin, orders, benchSigner(db))
     return restingBalances(admin)
   })
+  await db.close()
   console.log(`  ${orders} ended orders written in ${Math.round((Date.now() - startedMs) / 1_000)} s`)
   if (orders === FEW) await expectConsistent(url)
   const stage = await openLifeStage(url, lying)

@@ -1,22 +1,46 @@
 import type { Client } from 'pg'
 import { appendAudit, houseChain, operator } from '../src/db/audit_log.ts'
 import { OPERATOR } from '../src/db/books.ts'
-import type { AssetId } from '../src/domain/catalog/assets.ts'
+import { assert } from '../src/domain/assert.ts'
+import { type AssetId, assetIdsOn } from '../src/domain/catalog/assets.ts'
 import { amountOf, exactAmount } from '../src/domain/money/amount.ts'
+import type { Signer } from '../src/signer/signer.ts'
 
 /**
  * Fills an empty database with orders that ended long ago, as the service would have left them: nine of ten paid, swept
  * and at rest, one expired; spread over a year, in books that `ledger audit` finds nothing wrong with. What nobody reads
- * again (snapshots, signed bytes) is short.
+ * again (snapshots, signed bytes) is short. Of the addresses only those are the signer's by which an engine tells whose keystore they are of.
  */
-export async function fillHistory(admin: Client, orders: number): Promise<void> {
+export async function fillHistory(
+  admin: Client,
+  orders: number,
+  signer: Pick<Signer, 'addresses'>,
+): Promise<void> {
   // Keys to other tables are true by construction; checking each would take longer than writing it.
   await admin.query('SET session_replication_role = replica')
+  await admin.query(HISTORY.replaceAll('$orders', String(orders)))
+  await takeLastAddresses(admin, signer)
   for (const statement of statements) await admin.query(statement.replaceAll('$orders', String(orders)))
   await admin.query('SET session_replication_role = origin')
   await tellOperatorEntries(admin)
   await admin.query('DROP TABLE history')
   await admin.query('VACUUM ANALYZE')
+}
+
+/** The last deposit address of each family; see `readOutermostKeys`. */
+async function takeLastAddresses(admin: Client, signer: Pick<Signer, 'addresses'>): Promise<void> {
+  for (const [family, condition] of [
+    ['bitcoin', "from_chain = 'BTC'"],
+    ['evm', "from_chain <> 'BTC'"],
+  ] as const) {
+    const { rows } = await admin.query<{ last: number }>(
+      `SELECT max(i) AS last FROM history WHERE ${condition}`,
+    )
+    const last = rows[0]?.last
+    assert(last !== undefined, 'a maximum is a row')
+    const [address] = await signer.addresses(family, 'deposit', last, 1)
+    await admin.query('UPDATE history SET address = $1 WHERE i = $2', [address, last])
+  }
 }
 
 /** What an operator books stands in the audit log. */
@@ -132,11 +156,11 @@ const movements: readonly (readonly [
   [`payout_id || ':confirmed'`, 2, `to_chain || ':' || to_chain`, 'network_costs', 'wallet', COST],
 ]
 
+const CARRIED = (['BTC', 'ETH', 'BNB'] as const).flatMap((chain) => assetIdsOn(chain))
 const JOURNAL = 'INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)'
 const SWEPT = `FROM history WHERE NOT has_expired AND from_chain <> 'BTC'`
 
 const statements: readonly string[] = [
-  HISTORY,
   `INSERT INTO orders (bucket, order_id, account_id, created_at_ms, expires_at_ms, rate_type, from_asset, to_asset, asks,
      promises, rate, fee, fee_share, network_fee, destination, refund_address, deposit_address, required_confirmations,
      tolerance, slippage, token_hash, seal, status, sequence, updated_at_ms, completed_at_ms, settled_received,
@@ -203,6 +227,9 @@ const statements: readonly string[] = [
   `INSERT INTO resting_balances (chain, address, asset, units)
    SELECT from_chain, address, from_chain || ':' || from_chain, 1000000000 + i ${SWEPT} AND i % 50 = 3`,
   `INSERT INTO resting_sums (chain, asset, units) SELECT chain, asset, sum(units) FROM resting_balances GROUP BY 1, 2`,
+  // Or what lies at addresses would be booked once more, as found there.
+  `INSERT INTO opened_assets (asset, height, is_read)
+   SELECT asset, 0, true FROM unnest(ARRAY[${CARRIED.map((asset) => `'${asset}'`).join(', ')}]) AS asset`,
   // What the operator paid in or took out since, so that the reserve is empty now.
   `${JOURNAL}
    SELECT 0, 'house', 'operator:' || asset || ':1', 1, asset, CASE WHEN units < 0 THEN 'wallet' ELSE 'capital' END,
