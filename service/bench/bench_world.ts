@@ -14,12 +14,16 @@ import type { Signer } from '../src/signer/signer.ts'
 import { simulatedSignerSettings } from '../test/simulation/chains/signer_settings.ts'
 import { simulatedTokens } from '../test/simulation/chains/simulated_chains.ts'
 
-/** The service's world on these chains, at the sandbox's prices and by the default policy. Troubles are printed. */
+/** The service's world on these chains, at the sandbox's prices and by the default policy. Of each trouble the first is printed. */
 export function benchWorld(db: Database, chains: Chains, policy: Policy = defaultPolicy): World {
   const clock = systemClock()
   const prices = sandboxPrices()
   const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
-  const print = (facts: object, message: string) => console.error(message, facts)
+  const printed = new Set<string>()
+  const print = (facts: object, message: string) => {
+    if (!printed.has(message)) console.error(message, facts)
+    printed.add(message)
+  }
   return {
     db,
     clock,
