@@ -1,6 +1,5 @@
 import { assert } from '../domain/assert.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
-import { BITCOIN_INPUTS_MAX } from '../domain/payouts/bitcoin_inputs.ts'
 import type { Coin, KeyPath, PayoutId } from '../domain/payouts/intent.ts'
 import { OPERATOR } from './books.ts'
 import type { Sql } from './database.ts'
@@ -191,8 +190,11 @@ export async function markLeft(
   return rows.length === coins.length
 }
 
+/** A part of the coins in their order: so many after so many others. */
+export type CoinRange = { readonly skip: number; readonly count: number }
+
 /**
- * What the largest coins that nobody spends yet bring, as many as one transaction spends: satoshi of each, less what spending it costs, the
+ * What the largest coins that nobody spends yet bring, as far as asked for: satoshi of each, less what spending it costs, the
  * largest first. One that costs more than it brings is not among them; nor is one that an outflow has taken: its change comes back with its
  * block. While a filler stands in for an outflow, that may be mined and have brought all of the coins back, though only a deep one
  * says that the outflow never pays.
@@ -203,13 +205,14 @@ export async function whatCoinsBring(
   headHeight: number,
   confirmations: number,
   costSatoshi: bigint,
+  { skip, count }: CoinRange,
 ): Promise<bigint[]> {
   const rows = await sql.query<{ brings: bigint }>(
     `SELECT satoshi - $4 AS brings FROM coins
      WHERE chain = $1 AND spent_by IS NULL AND satoshi > $4 AND block_height IS NOT NULL
        AND (key_purpose <> 'deposit' OR block_height <= $2 + 1 - $3::int)
-     ORDER BY satoshi DESC LIMIT ${BITCOIN_INPUTS_MAX}`,
-    [chain, headHeight, confirmations, costSatoshi],
+     ORDER BY satoshi DESC, tx_hash, output_index OFFSET $5 LIMIT $6`,
+    [chain, headHeight, confirmations, costSatoshi, skip, count],
   )
   return rows.map(({ brings }) => brings)
 }

@@ -260,6 +260,18 @@ test('of coins counts what they bring, and as many of the largest as the fee of 
   ).toBe(6_000n)
 })
 
+test('coins behind those that are others’ are counted, however many those are', async () => {
+  await mineCoin('reserve coin', 1_000_000n)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_500n * 2_000n, promises: ETHER })
+  // As those of 1,500 orders that wait for their exchange.
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_500n * 2_000n, 98))
+  await stage.db.query(
+    `INSERT INTO coins (chain, tx_hash, output_index, satoshi, address, key_purpose, key_index, block_height, block_hash)
+     SELECT 'BTC', 'deposit ' || n, 0, 2000, 'of ' || n, 'deposit', n, 50, 'block' FROM generate_series(1, 1500) AS n`,
+  )
+  expect(await free(), '500 coins are left').toBe(1_000_000n)
+})
+
 test('a deposit that waits for its exchange is its customer’s until then', async () => {
   await mineCoin('reserve coin', 1_000_000n)
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })

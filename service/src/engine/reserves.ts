@@ -10,7 +10,7 @@ import { assert } from '../domain/assert.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
-import { BITCOIN_INPUTS_MAX, leftForOne } from '../domain/payouts/bitcoin_inputs.ts'
+import { areEnough, BITCOIN_INPUTS_MAX, leftForOne } from '../domain/payouts/bitcoin_inputs.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { World } from './world.ts'
 
@@ -90,11 +90,17 @@ async function spendableCoins(
 ): Promise<Sums> {
   const { confirmations } = chainFacts[chain.id]
   const { id } = nativeAsset(chain.id)
-  const brings = await whatCoinsBring(tx, chain.id, height, confirmations, costSatoshi)
   const customers = await sumCustomerDeposits(tx, chain.id, assets, height + 1 - confirmations)
   const taken = (await sumPromisedOfCoins(tx, chain.id)) + (customers.get(id) ?? 0n)
-  const inLedgerUnits = brings.map((satoshi) => fromChainUnits(id, satoshi).units)
-  return new Map([[id, leftForOne(inLedgerUnits, taken, countMax)]])
+  const brings: bigint[] = []
+  for (let isAll = false; !isAll && !areEnough(brings, taken, countMax); ) {
+    // Twice as many each time: what is skipped is gone through again.
+    const range = { skip: brings.length, count: Math.max(brings.length, 2 * BITCOIN_INPUTS_MAX) }
+    const more = await whatCoinsBring(tx, chain.id, height, confirmations, costSatoshi, range)
+    for (const satoshi of more) brings.push(fromChainUnits(id, satoshi).units)
+    isAll = more.length < range.count
+  }
+  return new Map([[id, leftForOne(brings, taken, countMax)]])
 }
 
 async function readBalances({ db }: World, chain: Chain, assets: readonly AssetId[]): Promise<Sums> {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { leftForOne } from './bitcoin_inputs.ts'
+import { areEnough, leftForOne } from './bitcoin_inputs.ts'
 
 /** Of no coins, of one, of many: a hundred times 100 satoshi. */
 const hundreds = (count: number) => Array.from({ length: count }, () => 100n)
@@ -43,7 +43,19 @@ describe('what one more payout can bring', () => {
         else expect(left).toBe(sum - one)
         const [less, more] = one < other ? [one, other] : [other, one]
         expect(leftForOne(brings, more, countMax)).toBeLessThanOrEqual(leftForOne(brings, less, countMax))
+        // As soon as they are enough, smaller ones change nothing.
+        for (let known = 0; known <= brings.length; known += 1) {
+          const largest = brings.slice(0, known)
+          if (areEnough(largest, one, countMax)) expect(leftForOne(largest, one, countMax)).toBe(left)
+        }
       }),
     )
+  })
+
+  test('is known when a coin more is left than it may spend', () => {
+    expect(areEnough(hundreds(100), 3_000n, 69)).toBe(true)
+    expect(areEnough(hundreds(100), 3_000n, 70)).toBe(false)
+    expect(areEnough([900n], 1_000n, 0)).toBe(false)
+    expect(areEnough([], 0n, 1)).toBe(false)
   })
 })
