@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { scannedChains } from '../../bench/scanned_chains.ts'
 import { startServerProcess } from '../../bench/server_process.ts'
+import { nativeAsset } from '../../src/domain/catalog/assets.ts'
 import { chainIds } from '../../src/domain/catalog/networks.ts'
 
 /**
@@ -20,6 +21,11 @@ test.each(chainIds)('the node of %s that benchmarks ask is understood', async (i
       const { head, block } = await vi.waitFor(() => lookAt(height), { timeout: 60_000 })
       expect(block).toMatchObject({ height: head.height, hash: head.hash })
     }
+    // What is written down of the reserve with every look.
+    const { id: native } = nativeAsset(id)
+    expect((await chain.estimatePayout(native)).cost.asset).toBe(native)
+    const { reserve } = scannedChains[id]
+    if (reserve !== null) expect(await chain.balance(native, [reserve])).toBeGreaterThanOrEqual(0n)
   } finally {
     await node.stop()
   }
