@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import { show } from '../engine/books/audit_order.ts'
-import { closeOwed } from '../engine/books/close_owed.ts'
-import type { Said } from '../engine/books/operator_word.ts'
+import { type ClosedOwed, closeOwed } from '../engine/books/close_owed.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { operatorHere } from './operator_here.ts'
 import { readReason } from './read_reason.ts'
@@ -26,10 +25,13 @@ export function registerCloseOwed(order: Command, world: OrderCommandWorld): voi
     )
 }
 
-function describe({ about, asset, units, entryKey, auditChain }: Said): string {
+function describe({ about, asset, units, entryKey, auditChain, minedHeight }: ClosedOwed): string {
   return [
     `What was owed of ${about} is closed: ${show(asset, units)} are capital, as ${entryKey}.`,
-    'Pay it by hand, once. What leaves our own addresses for that is booked with `cambist ledger book`.',
+    minedHeight === null
+      ? 'Pay it by hand, once.'
+      : `It is in block ${minedHeight}, and may have moved a part: ask an explorer first, and pay by hand what is missing, once.`,
+    'What leaves our own addresses for that is booked with `cambist ledger book`.',
     `It is in the audit log: cambist audit show ${auditChain}`,
   ].join('\n')
 }

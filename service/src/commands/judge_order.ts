@@ -44,10 +44,11 @@ function describe(judged: Judged): string {
   ].join('\n')
 }
 
-function whatFollows({ isPaid, isOrderEnded }: Judged): string {
+function whatFollows({ payoutId, isPaid, isOrderEnded }: Judged): string {
   if (isOrderEnded) {
     const told = 'Its order has ended and stays as it is'
-    return isPaid ? `${told}.` : `${told}. Its payee is still owed the payment: pay it by hand.`
+    if (isPaid) return `${told}.`
+    return `${told}. Its payee is still owed the payment: send nothing yet. An engine ends the payout within a minute; then close it, cambist order close-owed ${payoutId}, and only then pay it by hand.`
   }
   const next = isPaid ? 'ends its order' : 'asks its customer'
   return `An engine ${next} with the next look, within a minute.`

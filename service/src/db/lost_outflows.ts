@@ -121,16 +121,24 @@ export async function findRejected(sql: Sql, filler: Gap): Promise<StoredOutflow
   return row === undefined ? null : toStored(row)
 }
 
-/** An outflow, kept from being changed by anybody else, and whether it may be mined although it has ended. Null: there is none. */
+/**
+ * An outflow, kept from being changed by anybody else; whether it may be mined although it has ended, and the block that it is in.
+ * Null: there is none.
+ */
 export async function lockEnded(
   tx: Sql,
   payoutId: PayoutId,
-): Promise<{ readonly outflow: StoredOutflow; readonly mayBeMined: boolean } | null> {
-  const [row] = await tx.query<OutflowRow & { is_block_lost: boolean }>(
+): Promise<{
+  readonly outflow: StoredOutflow
+  readonly mayBeMined: boolean
+  readonly minedHeight: number | null
+} | null> {
+  const [row] = await tx.query<OutflowRow & { is_block_lost: boolean; mined_height: number | null }>(
     'SELECT * FROM outflows WHERE bucket = $1 AND payout_id = $2 FOR UPDATE',
     [bucketOfPayout(payoutId), payoutId],
   )
-  return row === undefined ? null : { outflow: toStored(row), mayBeMined: row.is_block_lost }
+  if (row === undefined) return null
+  return { outflow: toStored(row), mayBeMined: row.is_block_lost, minedHeight: row.mined_height }
 }
 
 /** The filler is final: the other is never mined again. */

@@ -9,6 +9,9 @@ import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { type PayoutId, paysSomebody } from '../../domain/payouts/intent.ts'
 import { bookWord, type Said, sayWord, type WordPlace, whoseWord } from './operator_word.ts'
 
+/** `minedHeight`: of the block that the payout is in, where it did not pay and may have moved something else; null: it is in none. */
+export type ClosedOwed = Said & { readonly minedHeight: number | null }
+
 /**
  * Closes what is owed of a payout that was final, lost its block and can never be mined again, all of it, because it is paid by hand: it is
  * capital from here on (docs/decisions/0051). Refuses as long as it may be mined.
@@ -17,12 +20,12 @@ export function closeOwed(
   { db, ...place }: WordPlace,
   payoutId: PayoutId,
   because: string,
-): Promise<Outcome<Said>> {
+): Promise<Outcome<ClosedOwed>> {
   return db.transaction(async (tx) => {
     // Whoever ends an outflow, or finds it mined, changes its row: until this is said nobody does.
     const found = isOfOrder(payoutId) ? await lockEnded(tx, payoutId) : null
     if (found === null || !paysSomebody(found.outflow)) return refuse(unknown(payoutId))
-    const { outflow, mayBeMined } = found
+    const { outflow, mayBeMined, minedHeight } = found
     const { units: closed, last, next: number } = await tallyWords(tx, 'closed_owed', payoutId)
     if (closed !== 0n && last !== undefined) {
       return refuse({ code: 'closed', message: `${payoutId} was closed ${await whoseWord(tx, last)}` })
@@ -40,9 +43,8 @@ export function closeOwed(
       return refuse({ code: 'may_be_mined', message })
     }
     const { orderId: owner, asset, units } = outflow
-    return accept(
-      await sayWord(tx, place, { act: 'closed_owed', owner, about: payoutId, number, asset, units, because }),
-    )
+    const word = { act: 'closed_owed', owner, about: payoutId, number, asset, units, because } as const
+    return accept({ ...(await sayWord(tx, place, word)), minedHeight })
   })
 }
 

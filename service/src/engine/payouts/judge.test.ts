@@ -420,7 +420,7 @@ test('judged paid, it is final again by the same word when its block is lost, an
     trouble: expect.stringContaining('it moved nothing'),
   })
   expect(await judge(sent.payoutId, '--not-paid', ...BECAUSE)).toMatch(
-    /is judged not paid .*\nIts order has ended and stays as it is\. Its payee is still owed the payment: pay it by hand\.\n/,
+    /is judged not paid .*\nIts order has ended and stays as it is\. Its payee is still owed the payment: send nothing yet\. .* close-owed CB\d+:1, and only then pay it by hand\.\n/,
   )
   await work(sent, 'it moved nothing')
   expect(await outflow(sent)).toMatchObject({ state: 'failed' })
