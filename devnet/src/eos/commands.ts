@@ -93,14 +93,21 @@ function getAccount(node: EosNode, params: Params): object {
   const view = node.told()
   const { name, account } = accountOf(view, params.account_name)
   const held = readBalance(view.state, TOKEN_CONTRACT, name, 'EOS')
-  const limit = { used: 0, available: 1_000_000_000, max: 1_000_000_000 }
+  const createdAt = timeText(account.createdAtMs)
+  const limit = {
+    used: 0,
+    available: 1_000_000_000,
+    max: 1_000_000_000,
+    last_usage_update_time: createdAt,
+    current_used: 0,
+  }
   return {
     account_name: name,
     head_block_num: view.head.height,
     head_block_time: timeText(view.head.timeMs),
     privileged: name === SYSTEM_ACCOUNT,
     last_code_update: timeText(0),
-    created: timeText(account.createdAtMs),
+    created: createdAt,
     ...(held && { core_liquid_balance: writeAsset(held.units, 4, 'EOS') }),
     ram_quota: -1,
     net_weight: -1,

@@ -35,11 +35,18 @@ function isUnknownAccount(error: unknown): boolean {
   return error.refusal === 'account_query_exception' || /unknown key/.test(error.message)
 }
 
-/** Whoever has no limit has -1. */
+/**
+ * Whoever has no limit has -1. `available` is what was left after the account's last transaction and stays so until its next one; of the
+ * usage only `current_used` has decayed until now, as the next transaction finds it. Older nodes do not tell it.
+ * https://github.com/AntelopeIO/spring/blob/main/libraries/chain/resource_limits.cpp (get_account_cpu_limit_ex, update_account_usage)
+ */
 function availableIn(limit: unknown, what: string): bigint | null {
-  const { available } = objectIn(limit, `account ${what}`)
+  const { available, max, current_used: used } = objectIn(limit, `account ${what}`)
   if (available === -1 || available === '-1') return null
-  return BigInt(numeralIn(available, `account ${what} available`))
+  const numberOf = (value: unknown, name: string) => BigInt(numeralIn(value, `account ${what} ${name}`))
+  if (used === undefined || used === null) return numberOf(available, 'available')
+  const left = numberOf(max, 'max') - numberOf(used, 'current_used')
+  return left < 0n ? 0n : left
 }
 
 function ramIn({ ram_quota: quota, ram_usage: usage }: Fields): bigint | null {

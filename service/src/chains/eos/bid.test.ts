@@ -16,6 +16,14 @@ const outflow: Outflow = {
   tag: '7',
 }
 const plenty = { used: 0, available: 5_000, max: 5_000 }
+/** Used up by its last transaction, as the node says of it until the next one; so much of that counts still. */
+const usedUp = (current_used: unknown) => ({
+  used: '5100',
+  available: 0,
+  max: '5000',
+  last_usage_update_time: '1970-01-01T00:00:01.000',
+  current_used,
+})
 const accountOf = (name: unknown, changes: object = {}) => ({
   account_name: name,
   cpu_limit: plenty,
@@ -51,6 +59,12 @@ test('a payout refers to the irreversible block, and lives for a minute of the h
   ).toEqual(wellBid)
 })
 
+test('CPU and NET that were used up and have come back since are enough for a payout', async () => {
+  const come = { cpu_limit: usedUp('4500'), net_limit: usedUp(0) }
+  const get: Script[string] = ({ account_name }) => accountOf(account_name, come)
+  expect(await bidBy({ 'chain/get_account': get })).toEqual(wellBid)
+})
+
 test.each([
   [
     'nobody of that name, as newer nodes say it',
@@ -74,6 +88,16 @@ test.each([
     ({ account_name }) => accountOf(account_name, { net_limit: { ...plenty, available: '0' } }),
     'network',
   ],
+  [
+    'CPU that was used up and has not come back',
+    ({ account_name }) => accountOf(account_name, { cpu_limit: usedUp(4_501) }),
+    'network',
+  ],
+  [
+    'a node that says of NET what is no number',
+    ({ account_name }) => accountOf(account_name, { net_limit: usedUp('much') }),
+    'network',
+  ],
   ['no RAM', ({ account_name }) => accountOf(account_name, { ram_usage: '8999999900' }), 'network'],
 ] satisfies [string, Script[string], string][])('%s', async (_, answer, code) => {
   expect(await bidBy({ 'chain/get_account': answer })).toBe(code)
@@ -83,6 +107,10 @@ test.each([
   ['what a transfer takes', {}, undefined],
   ['just as much', { cpu_limit: { ...plenty, available: 500 } }, undefined],
   ['no limit', { ram_quota: -1 }, undefined],
+  ['no limit, told with usage', { cpu_limit: { ...usedUp(-1), available: -1, max: -1 } }, undefined],
+  ['what was used up and has come back', { cpu_limit: usedUp(4_500), net_limit: usedUp('0') }, undefined],
+  ['CPU that has not come back', { cpu_limit: usedUp(4_501) }, 'CPU (499 µs)'],
+  ['NET that has not come back', { net_limit: usedUp('5099') }, 'NET (0 bytes)'],
   ['too little CPU', { cpu_limit: { ...plenty, available: 499 } }, 'CPU (499 µs)'],
   ['too little NET', { net_limit: { ...plenty, available: 255 } }, 'NET (255 bytes)'],
   ['too little RAM', { ram_usage: '8999999900' }, 'RAM (100 bytes)'],
