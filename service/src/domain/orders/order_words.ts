@@ -23,6 +23,16 @@ export const reasonWords: Readonly<Record<EmergencyReason, string>> = {
   DESTINATION_PROBLEM: 'The destination cannot be paid.',
 }
 
+/**
+ * Whether money is still to be sent to an order. In EMERGENCY only the rest of what it asks for lets it go on, and only where nothing else
+ * is wrong (`emergencyState` in `deposits.ts`): anything more is only more to decide about, and after that it is unclaimed.
+ */
+export function asksForMoney(status: OrderStatus, reasons: readonly EmergencyReason[]): boolean {
+  if (status !== 'EMERGENCY') return status === 'NEW' || status === 'PENDING'
+  const [reason, ...others] = reasons
+  return reason === 'UNDERPAID' && others.length === 0
+}
+
 /** What to do with an order that has expired. */
 export const expiredWords =
   'Do not send anything to its deposit address any more; make a new order. If you have sent it already, it is not lost: when it arrives, you are asked what to do with it.'

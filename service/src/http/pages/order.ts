@@ -1,8 +1,13 @@
 import type { RouteOptions } from 'fastify'
 import { secondText } from '../../domain/instant_text.ts'
 import { isOrderId, isShortId } from '../../domain/orders/identifiers.ts'
-import type { OrderStatus } from '../../domain/orders/order.ts'
-import { expiredWords, reasonWords, showNetwork, statusWords } from '../../domain/orders/order_words.ts'
+import {
+  asksForMoney,
+  expiredWords,
+  reasonWords,
+  showNetwork,
+  statusWords,
+} from '../../domain/orders/order_words.ts'
 import type { EmergencyOptions, EmergencyView, OrderView } from '../../engine/desks/desk.ts'
 import { readLinkToken } from '../auth/order_token.ts'
 import { admitAnonymous, parameterOf, type RouteContext } from '../route_context.ts'
@@ -36,26 +41,25 @@ const unknownOrder = {
 <p>Or the link is not whole: open it from the mail again.</p>`,
 }
 
-/** In these nothing is to be paid to an order any more. */
-const overStatuses: readonly OrderStatus[] = ['DONE', 'EXPIRED', 'REFUND', 'REFUNDED']
-
 function orderBody(order: OrderView, baseUrl: string): Html {
   const { emergency, refund } = order
   const isExpired = order.status === 'EXPIRED'
+  const asks = asksForMoney(order.status, emergency?.reasons ?? [])
+  const placeRows = asks ? placeToPayRows : placeOfDepositRows
   // Beside a refund or without a payment it would promise what nobody is going to get.
   const receives = refund === undefined && !isExpired
   return html`<h1>Order ${order.order_id}</h1>
 <dl>
 ${row('Status', `${order.status}: ${statusWords[order.status]}`)}
-${row('You send', `${order.deposit_amount} ${order.deposit_currency} on ${showNetwork(order.deposit_network)}`)}
-${isExpired ? '' : depositRows(order)}
+${row(asks ? 'You send' : 'It asked for', `${order.deposit_amount} ${order.deposit_currency} on ${showNetwork(order.deposit_network)}`)}
+${isExpired ? '' : placeRows(order)}
 ${row('Received', `${order.deposit_received} ${order.deposit_currency}`)}
 ${row('Confirmations', `${order.deposit_confirmations} of ${order.deposit_required_confirmations}`)}
 ${row('Deposit', order.deposit_tx_hash)}
 ${receives ? payoutRows(order) : ''}
 ${row('Payout', order.withdraw_tx_hash)}
 ${row('Created', showTime(order.created_at))}
-${overStatuses.includes(order.status) ? '' : row('Pay before', showTime(order.expires_at))}
+${asks ? row('Pay before', showTime(order.expires_at)) : ''}
 ${row('Completed', order.completed_at === null ? null : showTime(order.completed_at))}
 ${refund === undefined ? '' : row('Refund', `${refund.amount} ${refund.currency} on ${showNetwork(refund.network)} to ${refund.address}`)}
 ${refund === undefined ? '' : row('Refund sent', refund.tx_hash)}
@@ -69,7 +73,13 @@ function expiredPart(order: OrderView): Html {
   return html`<p>No payment was seen before ${showTime(order.expires_at)}, so the order has expired. ${expiredWords}</p>`
 }
 
-function depositRows({
+/** Where an order was to be paid, in words that cannot be read as asking for another payment. */
+function placeOfDepositRows({ deposit_address, deposit_tag }: OrderView): Html {
+  return html`${row('Deposit address', deposit_address)}
+${row('Its tag or memo', deposit_tag)}`
+}
+
+function placeToPayRows({
   deposit_address: address,
   deposit_account: account,
   deposit_tag: tag,

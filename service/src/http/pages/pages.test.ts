@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../db/database.ts'
-import { emergencyReasons } from '../../domain/orders/order.ts'
+import { type EmergencyReason, emergencyReasons } from '../../domain/orders/order.ts'
 import { reasonWords } from '../../domain/orders/order_words.ts'
 import type { OrderView } from '../../engine/desks/desk.ts'
 import { type Unsubscription, unsubscribing } from '../../engine/notify/unsubscribe.ts'
@@ -190,9 +190,9 @@ describe('the page of an order', () => {
     for (const id of [ORDER_ID, orderView.short_id]) {
       expect(await rowsOf(settled, id)).toEqual([
         ['Status', 'DONE: completed'],
-        ['You send', '0.1 BTC on Bitcoin'],
-        ['To', orderView.deposit_address],
-        ['Tag or memo', 'deposit-tag'],
+        ['It asked for', '0.1 BTC on Bitcoin'],
+        ['Deposit address', orderView.deposit_address],
+        ['Its tag or memo', 'deposit-tag'],
         ['Received', '0.09 BTC'],
         ['Confirmations', '2 of 3'],
         ['Deposit', 'deposit-hash'],
@@ -209,9 +209,9 @@ describe('the page of an order', () => {
   test('says of a refunded order what was sent back, and not what would have been received', async () => {
     expect(await rowsOf(refunded)).toEqual([
       ['Status', 'REFUNDED: refunded'],
-      ['You send', '0.1 BTC on Bitcoin'],
-      ['To', orderView.deposit_address],
-      ['Tag or memo', 'deposit-tag'],
+      ['It asked for', '0.1 BTC on Bitcoin'],
+      ['Deposit address', orderView.deposit_address],
+      ['Its tag or memo', 'deposit-tag'],
       ['Received', '0.09 BTC'],
       ['Confirmations', '2 of 3'],
       ['Deposit', 'deposit-hash'],
@@ -222,14 +222,38 @@ describe('the page of an order', () => {
     ])
   })
 
-  test('says until when to pay as long as that may still be done', async () => {
-    const payBefore = ['Pay before', '2026-09-21 14:28:20 UTC']
-    for (const status of ['NEW', 'PENDING', 'EMERGENCY'] as const) {
-      expect(await rowsOf({ ...settled, status }), status).toContainEqual(payBefore)
+  const stoppedBy = (...reasons: readonly EmergencyReason[]): OrderView => ({
+    ...settled,
+    status: 'EMERGENCY',
+    emergency: { ...emergency.emergency, reasons },
+  })
+
+  test('says what to send where and until when as long as that lets an order go on, and asks for nothing after that', async () => {
+    const asking = ['You send', 'To', 'Pay before']
+    const namesIn = async (order: OrderView) => (await rowsOf(order)).map(([name]) => name)
+    const open = [
+      { ...settled, status: 'NEW' },
+      { ...settled, status: 'PENDING' },
+      stoppedBy('UNDERPAID'),
+    ] satisfies OrderView[]
+    for (const order of open) {
+      expect(await namesIn(order), order.status).toEqual(expect.arrayContaining(asking))
+      expect(await rowsOf(order), order.status).toContainEqual(['Pay before', '2026-09-21 14:28:20 UTC'])
     }
-    for (const status of ['DONE', 'EXPIRED', 'REFUND', 'REFUNDED'] as const) {
-      const names = (await rowsOf({ ...settled, status })).map(([name]) => name)
-      expect(names, status).not.toContain('Pay before')
+    const statuses = ['EXCHANGE', 'WITHDRAW', 'DONE', 'EXPIRED', 'REFUND', 'REFUNDED'] as const
+    const over = [
+      ...statuses.map((status) => ({ ...settled, status })),
+      ...emergencyReasons.filter((reason) => reason !== 'UNDERPAID').map((reason) => stoppedBy(reason)),
+      stoppedBy('UNDERPAID', 'LATE_DEPOSIT'),
+      stoppedBy('UNDERPAID', 'NETWORK_PROBLEM'),
+    ] satisfies OrderView[]
+    for (const order of over) {
+      const names = await namesIn(order)
+      expect(names, order.status).toContain('It asked for')
+      expect(
+        names.filter((name) => asking.includes(name ?? '')),
+        order.status,
+      ).toEqual([])
     }
   })
 
@@ -243,7 +267,7 @@ describe('the page of an order', () => {
     expect(page.text).toContain('Do not send anything to its deposit address any more; make a new order.')
     expect((await rowsOf(expired)).map(([name]) => name)).toEqual([
       'Status',
-      'You send',
+      'It asked for',
       'Received',
       'Confirmations',
       'Created',
@@ -264,10 +288,10 @@ describe('the page of an order', () => {
 
   test('shows account and tag beside an address that carries the tag, and beside no other', async () => {
     const says = async (account: string) => {
-      shown = { ...settled, deposit_account: account }
+      shown = { ...settled, status: 'NEW', deposit_account: account }
       const { text } = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`)
       const rows = text.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)
-      return Array.from(rows, ([, name, value]) => [name, value]).slice(2, -9)
+      return Array.from(rows, ([, name, value]) => [name, value]).slice(2, -10)
     }
     expect(await says('rAccount')).toEqual([
       ['To', orderView.deposit_address],
