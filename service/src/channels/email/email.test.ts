@@ -232,7 +232,7 @@ describe('what mails say', () => {
     expect(stuck.text).toContain('nothing to choose')
   })
 
-  test('what is received is said where something may be: neither beside a refund nor without a payment', () => {
+  test('what is received is said where that is known: neither beside a refund, nor without a payment, nor in an emergency', () => {
     const says = (kind: OrderMailKind, more: Partial<OrderInMail>) => {
       const { text, html } = orderMail(kind, more)
       return [text, html].map((part) => part.includes('You receive'))
@@ -241,6 +241,14 @@ describe('what mails say', () => {
     expect(says('order_completed', { status: 'DONE' })).toEqual([true, true])
     expect(says('order_failed', { status: 'REFUNDED', refund })).toEqual([false, false])
     expect(says('order_expired', { status: 'EXPIRED' })).toEqual([false, false])
+    const stopped = { status: 'EMERGENCY', emergency } as const
+    expect(says('emergency_action_required', stopped)).toEqual([false, false])
+    expect(says('order_failed', stopped)).toEqual([false, false])
+    const { text, html } = orderMail('emergency_action_required', stopped)
+    for (const part of [text, html]) {
+      expect(part).toContain('receive 400.25 USDT')
+      expect(part).not.toContain(order.receive_final_amount)
+    }
   })
 
   test('a sign-in mail says in which browser alone its link works', () => {

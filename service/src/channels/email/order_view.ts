@@ -1,7 +1,13 @@
 import { currencies, isCurrencyCode } from '../../domain/catalog/currencies.ts'
 import { depositUrl, type Explorers, transactionUrl } from '../../domain/catalog/explorers.ts'
 import type { EmergencyOptionsInMail, OrderInMail } from '../../domain/notifications/mail_content.ts'
-import { expiredWords, reasonWords, showNetwork, statusWords } from '../../domain/orders/order_words.ts'
+import {
+  expiredWords,
+  promisesPayout,
+  reasonWords,
+  showNetwork,
+  statusWords,
+} from '../../domain/orders/order_words.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { View } from './template.ts'
 
@@ -31,8 +37,7 @@ export function orderView(order: OrderInMail, links: OrderLinks): View {
     deposit_address_url: linkTo(depositUrl(links.explorers, order.deposit_network, address)),
     deposit_tx: transactionView(links, order.deposit_network, order.deposit_tx_hash),
     ...sideView('receive', order.receive_currency, order.receive_network),
-    // Beside a refund or without a payment it would promise what nobody is going to get.
-    receives: order.refund === undefined && order.status !== 'EXPIRED',
+    receives: promisesPayout(order.status),
     receive_amount: order.receive_final_amount,
     destination: order.destination,
     destination_tag: order.destination_tag === null ? null : { tag: order.destination_tag },

@@ -33,6 +33,16 @@ export function asksForMoney(status: OrderStatus, reasons: readonly EmergencyRea
   return reason === 'UNDERPAID' && others.length === 0
 }
 
+/**
+ * Whether the amount of an order is what its customer is going to receive: not beside a refund or without a payment, and in EMERGENCY
+ * what would be paid stands with each action, where there is any.
+ */
+export function promisesPayout(status: OrderStatus): boolean {
+  return !withoutPayout.includes(status)
+}
+
+const withoutPayout: readonly OrderStatus[] = ['EXPIRED', 'EMERGENCY', 'REFUND', 'REFUNDED']
+
 /** What to do with an order that has expired. */
 export const expiredWords =
   'Do not send anything to its deposit address any more; make a new order. If you have sent it already, it is not lost: when it arrives, you are asked what to do with it.'

@@ -4,6 +4,7 @@ import { isOrderId, isShortId } from '../../domain/orders/identifiers.ts'
 import {
   asksForMoney,
   expiredWords,
+  promisesPayout,
   reasonWords,
   showNetwork,
   statusWords,
@@ -46,8 +47,6 @@ function orderBody(order: OrderView, baseUrl: string): Html {
   const isExpired = order.status === 'EXPIRED'
   const asks = asksForMoney(order.status, emergency?.reasons ?? [])
   const placeRows = asks ? placeToPayRows : placeOfDepositRows
-  // Beside a refund or without a payment it would promise what nobody is going to get.
-  const receives = refund === undefined && !isExpired
   return html`<h1>Order ${order.order_id}</h1>
 <dl>
 ${row('Status', `${order.status}: ${statusWords[order.status]}`)}
@@ -56,7 +55,8 @@ ${isExpired ? '' : placeRows(order)}
 ${row('Received', `${order.deposit_received} ${order.deposit_currency}`)}
 ${row('Confirmations', `${order.deposit_confirmations} of ${order.deposit_required_confirmations}`)}
 ${row('Deposit', order.deposit_tx_hash)}
-${receives ? payoutRows(order) : ''}
+${promisesPayout(order.status) ? payoutRows(order) : ''}
+${emergency === undefined ? '' : destinationRows('Destination', order)}
 ${row('Payout', order.withdraw_tx_hash)}
 ${row('Created', showTime(order.created_at))}
 ${asks ? row('Pay before', showTime(order.expires_at)) : ''}
@@ -93,8 +93,12 @@ ${row(isApart ? 'With the tag or memo' : 'Tag or memo', tag)}`
 
 function payoutRows(order: OrderView): Html {
   return html`${row('You receive', `${order.receive_final_amount} ${order.receive_currency} on ${showNetwork(order.receive_network)}`)}
-${row('At', order.destination)}
-${row('Its tag or memo', order.destination_tag)}`
+${destinationRows('At', order)}`
+}
+
+function destinationRows(name: string, { destination, destination_tag }: OrderView): Html {
+  return html`${row(name, destination)}
+${row('Its tag or memo', destination_tag)}`
 }
 
 function emergencyPart(

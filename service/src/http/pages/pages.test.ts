@@ -225,6 +225,8 @@ describe('the page of an order', () => {
   const stoppedBy = (...reasons: readonly EmergencyReason[]): OrderView => ({
     ...settled,
     status: 'EMERGENCY',
+    withdraw_tx_hash: null,
+    completed_at: null,
     emergency: { ...emergency.emergency, reasons },
   })
 
@@ -273,6 +275,25 @@ describe('the page of an order', () => {
       'Created',
     ])
     expect((await pageOf(orderView)).text).not.toContain('Do not send anything')
+  })
+
+  test('says of an order that has stopped where it would be paid to, and the amount only with each action', async () => {
+    const { text } = await pageOf(stoppedBy('UNDERPAID'))
+    expect(text).not.toContain('You receive')
+    expect(text).not.toContain(settled.receive_final_amount)
+    expect(text).toContain('and pays 400.25 USDT.')
+    expect(await rowsOf(stoppedBy('OVERPAID'))).toEqual([
+      ['Status', 'EMERGENCY: stopped until somebody decides'],
+      ['It asked for', '0.1 BTC on Bitcoin'],
+      ['Deposit address', orderView.deposit_address],
+      ['Its tag or memo', 'deposit-tag'],
+      ['Received', '0.09 BTC'],
+      ['Confirmations', '2 of 3'],
+      ['Deposit', 'deposit-hash'],
+      ['Destination', orderView.destination],
+      ['Its tag or memo', 'destination-tag'],
+      ['Created', '2026-09-21 14:13:20 UTC'],
+    ])
   })
 
   test('says why an order has stopped in words, and not in codes', async () => {
