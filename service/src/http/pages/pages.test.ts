@@ -171,6 +171,16 @@ async function rowsOf(order: OrderView, id = ORDER_ID) {
 }
 
 describe('the page of an order', () => {
+  /** What was asked for and what came of it, where nothing is asked for any more. */
+  const deposited = [
+    ['It asked for', '0.1 BTC on Bitcoin'],
+    ['Deposit address', orderView.deposit_address],
+    ['Its tag or memo', 'deposit-tag'],
+    ['Received', '0.09 BTC'],
+    ['Confirmations', '2 of 3'],
+    ['Deposit', 'deposit-hash'],
+  ]
+
   test('shows what each choice pays and how to choose it, and nothing of it is markup', async () => {
     const page = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`)
     expect(page.status).toBe(200)
@@ -190,12 +200,7 @@ describe('the page of an order', () => {
     for (const id of [ORDER_ID, orderView.short_id]) {
       expect(await rowsOf(settled, id)).toEqual([
         ['Status', 'DONE: completed'],
-        ['It asked for', '0.1 BTC on Bitcoin'],
-        ['Deposit address', orderView.deposit_address],
-        ['Its tag or memo', 'deposit-tag'],
-        ['Received', '0.09 BTC'],
-        ['Confirmations', '2 of 3'],
-        ['Deposit', 'deposit-hash'],
+        ...deposited,
         ['You receive', '5800.5 USDT on ERC20 (Ethereum)'],
         ['At', orderView.destination],
         ['Its tag or memo', 'destination-tag'],
@@ -209,12 +214,7 @@ describe('the page of an order', () => {
   test('says of a refunded order what was sent back, and not what would have been received', async () => {
     expect(await rowsOf(refunded)).toEqual([
       ['Status', 'REFUNDED: refunded'],
-      ['It asked for', '0.1 BTC on Bitcoin'],
-      ['Deposit address', orderView.deposit_address],
-      ['Its tag or memo', 'deposit-tag'],
-      ['Received', '0.09 BTC'],
-      ['Confirmations', '2 of 3'],
-      ['Deposit', 'deposit-hash'],
+      ...deposited,
       ['Created', '2026-09-21 14:13:20 UTC'],
       ['Completed', '2026-09-21 14:30:00 UTC'],
       ['Refund', '0.08 BTC on Bitcoin to refund-address'],
@@ -284,12 +284,7 @@ describe('the page of an order', () => {
     expect(text).toContain('and pays 400.25 USDT.')
     expect(await rowsOf(stoppedBy('OVERPAID'))).toEqual([
       ['Status', 'EMERGENCY: stopped until somebody decides'],
-      ['It asked for', '0.1 BTC on Bitcoin'],
-      ['Deposit address', orderView.deposit_address],
-      ['Its tag or memo', 'deposit-tag'],
-      ['Received', '0.09 BTC'],
-      ['Confirmations', '2 of 3'],
-      ['Deposit', 'deposit-hash'],
+      ...deposited,
       ['Destination', orderView.destination],
       ['Its tag or memo', 'destination-tag'],
       ['Created', '2026-09-21 14:13:20 UTC'],
