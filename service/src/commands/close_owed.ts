@@ -3,6 +3,7 @@ import { CommandRefused } from '../command_refused.ts'
 import { show } from '../engine/books/audit_order.ts'
 import { type ClosedOwed, closeOwed } from '../engine/books/close_owed.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
+import { describeLoss } from './describe_loss.ts'
 import { operatorHere } from './operator_here.ts'
 import { readReason } from './read_reason.ts'
 import { toJson } from './table.ts'
@@ -25,13 +26,19 @@ export function registerCloseOwed(order: Command, world: OrderCommandWorld): voi
     )
 }
 
-function describe({ about, asset, units, entryKey, auditChain, minedHeight }: ClosedOwed): string {
+function describe(closed: ClosedOwed): string {
+  const { about, asset, units, entryKey, auditChain, loss } = closed
   return [
     `What was owed of ${about} is closed: ${show(asset, units)} are capital, as ${entryKey}.`,
-    minedHeight === null
-      ? 'Pay it by hand, once.'
-      : `It is in block ${minedHeight}, and may have moved a part: ask an explorer first, and pay by hand what is missing, once.`,
-    'What leaves our own addresses for that is booked with `cambist ledger book`.',
+    describeLoss(loss) ?? describePayment(closed),
     `It is in the audit log: cambist audit show ${auditChain}`,
   ].join('\n')
+}
+
+function describePayment({ minedHeight }: ClosedOwed): string {
+  const pay =
+    minedHeight === null
+      ? 'Pay it by hand, once.'
+      : `It is in block ${minedHeight}, and may have moved a part: ask an explorer first, and pay by hand what is missing, once.`
+  return `${pay}\nWhat leaves our own addresses for that is booked with \`cambist ledger book\`.`
 }

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import { type Judged, judgeOutflow, verdictText } from '../engine/payouts/judge.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
+import { describeLoss } from './describe_loss.ts'
 import { operatorHere } from './operator_here.ts'
 import { readReason } from './read_reason.ts'
 import { toJson } from './table.ts'
@@ -44,11 +45,15 @@ function describe(judged: Judged): string {
   ].join('\n')
 }
 
-function whatFollows({ payoutId, isPaid, isOrderEnded }: Judged): string {
+function whatFollows({ payoutId, isPaid, isOrderEnded, loss }: Judged): string {
   if (isOrderEnded) {
     const told = 'Its order has ended and stays as it is'
     if (isPaid) return `${told}.`
-    return `${told}. Its payee is still owed the payment: send nothing yet. An engine ends the payout within a minute; then close it, cambist order close-owed ${payoutId}, and only then pay it by hand.`
+    const close = `An engine ends the payout within a minute; then close it, cambist order close-owed ${payoutId}`
+    const gone = describeLoss(loss)
+    return gone === null
+      ? `${told}. Its payee is still owed the payment: send nothing yet. ${close}, and only then pay it by hand.`
+      : `${told}. ${close}. ${gone}`
   }
   const next = isPaid ? 'ends its order' : 'asks its customer'
   return `An engine ${next} with the next look, within a minute.`

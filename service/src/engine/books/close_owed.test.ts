@@ -21,6 +21,7 @@ import {
   placeOrder,
   RESERVE,
   sendPayout,
+  tell,
 } from '../testing/books_stage.ts'
 import { failingDatabase } from '../testing/failing_database.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
@@ -40,13 +41,17 @@ beforeAll(async () => {
 })
 
 beforeEach(async () => {
-  await stage.reset()
+  await beginAnew()
   await stage.empty('audit_log', 'audit_heads')
-  await fundReserve(stage, 'ETH:ETH', 5n * ETHER)
-  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
 })
 
 afterAll(() => stage?.stop())
+
+async function beginAnew(): Promise<void> {
+  await stage.reset()
+  await fundReserve(stage, 'ETH:ETH', 5n * ETHER)
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+}
 
 const ETHER = 10n ** 18n
 const PAID = 100n * ETHER
@@ -71,15 +76,18 @@ async function owed(): Promise<number> {
   return figure?.amount ?? 0
 }
 
+type Paid = { readonly id: string; readonly deposit: string; readonly payoutId: string }
+
 /** An order that is DONE and whose payout is final. */
-async function paid(): Promise<{ readonly id: string; readonly payoutId: string }> {
+async function paid(): Promise<Paid> {
   const order = await placeOrder(stage, 'ETH:ETH', 'USDT:ERC20', { asks: ETHER, promises: PAID })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 60))
+  const deposit = await mineDeposit(stage, order, ETHER, 60)
+  await confirmDeposit(stage, order, deposit)
   const { payoutId, txHash } = await sendPayout(stage, order)
   await lookAt(stage, 'ETH', 112)
   minePayout(stage, order, { txHash, height: 100, units: PAID, cost: COST })
   await confirmPayout(stage, order, { payoutId, txHash, cost: COST, height: 100 })
-  return { id: order.terms.id, payoutId }
+  return { id: order.terms.id, deposit, payoutId }
 }
 
 /** Its block is another one by now. Answers it as an engine has it. */
@@ -94,10 +102,16 @@ async function orphan(): Promise<ClaimedOutflow> {
   return outflow
 }
 
-async function givenUp(): Promise<{ readonly id: string; readonly payoutId: string }> {
+async function givenUp(): Promise<Paid> {
   const one = await paid()
   await giveUpOrphan(stage.world, await orphan(), nobodyElse)
   return one
+}
+
+/** Its deposit has lost its block as well; `vanished`: for good. */
+async function loseDeposit({ id, deposit: key }: Paid, becomes: 'mined anew' | 'vanished'): Promise<void> {
+  await tell(stage, id, `${key}:unmined:b@1`, { kind: 'DepositUnmined', key })
+  if (becomes === 'vanished') await tell(stage, id, `${key}:vanished:b@1`, { kind: 'DepositVanished', key })
 }
 
 test('what is owed for good is closed once: it is capital, the figure and the audit name it no more, and its order stays', async () => {
@@ -141,6 +155,41 @@ test('one that was mined again and failed is closed as well', async () => {
     /100 USDT:ERC20 are capital.*\nIt is in block 100, and may have moved a part: .* pay by hand what is missing, once\.\n/,
   )
   expect(await problems()).toEqual([])
+})
+
+test('who closes what is owed of an order whose own deposit is gone too is told to pay nothing', async () => {
+  const gone = 'Its own deposit is gone: 1 ETH:ETH is missing. Pay nothing unless that is back.'
+  for (const becomes of ['vanished', 'mined anew'] as const) {
+    const one = await givenUp()
+    await loseDeposit(one, becomes)
+    const told = await close(one.payoutId)
+    expect(told, 'the books need the word').toContain('is closed: 100 USDT:ERC20 are capital')
+    expect(told.split('\n')[1]).toBe(gone)
+    expect(told).not.toMatch(/by hand|ledger book/)
+    await beginAnew()
+  }
+})
+
+test('a deposit that is gone and written off is told as that, and one that is back is no reason not to pay', async () => {
+  const writtenOff = await givenUp()
+  await loseDeposit(writtenOff, 'vanished')
+  await run('write-off', writtenOff.id, '--because', 'spent again by its sender')
+  expect(await close(writtenOff.payoutId)).toMatch(
+    /^Its own deposit is gone: 1 ETH:ETH of it was written off\. Pay nothing unless other money /m,
+  )
+  expect(await problems()).toEqual([])
+  await beginAnew()
+  const back = await givenUp()
+  await loseDeposit(back, 'mined anew')
+  const { deposit: key } = back
+  const block = { height: 61, hash: 'again' }
+  const seen = { txHash: 'again', amount: amountOf('ETH:ETH', ETHER), seenAtMs: 1, block }
+  await tell(stage, back.id, `${key}:mined:again`, { kind: 'DepositSeen', key, ...seen })
+  await tell(stage, back.id, `${key}:confirmed:again`, { kind: 'DepositConfirmed', key })
+  expect(JSON.parse(await run('close-owed', back.payoutId, '--because', BECAUSE, '--json'))).toMatchObject({
+    minedHeight: null,
+    loss: { missing: { asset: 'ETH:ETH', units: '0' }, writtenOff: { units: '0' } },
+  })
 })
 
 test('nothing is closed that is paid, may be mined, was never told as paid, or pays nobody', async () => {

@@ -8,13 +8,18 @@ import { isOrderId, readPayoutId } from '../../domain/orders/identifiers.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { type PayoutId, paysSomebody } from '../../domain/payouts/intent.ts'
 import { bookWord, type Said, sayWord, type WordPlace, whoseWord } from './operator_word.ts'
+import { type Loss, readLoss } from './write_off.ts'
 
-/** `minedHeight`: of the block that the payout is in, where it did not pay and may have moved something else; null: it is in none. */
-export type ClosedOwed = Said & { readonly minedHeight: number | null }
+export type ClosedOwed = Said & {
+  /** Of the block that the payout is in, where it did not pay and may have moved something else; null: it is in none. */
+  readonly minedHeight: number | null
+  /** One reorganisation may take the payout and what it was paid for: who pays by hand then has lost both. */
+  readonly loss: Loss
+}
 
 /**
  * Closes what is owed of a payout that was final, lost its block and can never be mined again, all of it, because it is paid by hand: it is
- * capital from here on (docs/decisions/0051). Refuses as long as it may be mined.
+ * capital from here on (docs/decisions/0051). Refuses as long as it may be mined, and answers what it was paid for that is gone as well.
  */
 export function closeOwed(
   { db, ...place }: WordPlace,
@@ -44,7 +49,9 @@ export function closeOwed(
     }
     const { orderId: owner, asset, units } = outflow
     const word = { act: 'closed_owed', owner, about: payoutId, number, asset, units, because } as const
-    return accept({ ...(await sayWord(tx, place, word)), minedHeight })
+    // Not locked: whoever applies a fact locks the order first, and the outflow after it.
+    const loss = await readLoss(tx, owner)
+    return accept({ ...(await sayWord(tx, place, word)), minedHeight, loss })
   })
 }
 

@@ -1,7 +1,9 @@
 import type { Clock } from '../../clock.ts'
 import type { Sql } from '../../db/database.ts'
 import { lockWords, tallyWords } from '../../db/operator_words.ts'
-import { lockOrder, readLocked } from '../../db/orders.ts'
+import { findOrder, lockOrder, readLocked } from '../../db/orders.ts'
+import { assert } from '../../domain/assert.ts'
+import { type Amount, amountOf } from '../../domain/money/amount.ts'
 import type { OrderId } from '../../domain/orders/identifiers.ts'
 import { type Order, orphaned } from '../../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
@@ -58,13 +60,28 @@ export async function takeBackWriteOff(tx: Sql, clock: Clock, order: Order): Pro
   await bookWord(tx, clock, { act: 'written_off', owner: id, about: id, number, asset: from, units, because })
 }
 
-/** `units`: what is missing less what was written off of it by now; `last`: by whose word last. */
+/** What an order was paid or refunded for and is gone: by how much that is missing still, and how much of it was written off by now. */
+export type Loss = { readonly missing: Amount; readonly writtenOff: Amount }
+
+/** As it is now, for looking only. */
+export async function readLoss(sql: Sql, orderId: OrderId): Promise<Loss> {
+  const order = await findOrder(sql, orderId)
+  assert(order !== null, `order ${orderId} exists`)
+  const { units, writtenOff } = await compareMissing(sql, order)
+  const { from } = order.terms
+  return { missing: amountOf(from, units > 0n ? units : 0n), writtenOff: amountOf(from, writtenOff) }
+}
+
 async function compareWords(tx: Sql, order: Order) {
-  const { id } = order.terms
-  await lockWords(tx, 'written_off', id)
-  const { units: writtenOff, last, next } = await tallyWords(tx, 'written_off', id)
+  await lockWords(tx, 'written_off', order.terms.id)
+  return compareMissing(tx, order)
+}
+
+/** `units`: what is missing less what was written off of it by now; `last`: by whose word last. */
+async function compareMissing(sql: Sql, order: Order) {
+  const { units: writtenOff, last, next } = await tallyWords(sql, 'written_off', order.terms.id)
   const missing = orphaned(order).units
-  return { missing, units: missing - writtenOff, last, number: next }
+  return { missing, units: missing - writtenOff, writtenOff, last, number: next }
 }
 
 function isWaiting({ role, state }: Order['deposits'][number]): boolean {

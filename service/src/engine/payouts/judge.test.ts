@@ -399,6 +399,23 @@ test.each([
   expect(await outflow(sent)).toMatchObject({ state: 'failed' })
 })
 
+test('judged not paid after its order has ended, nothing is to be paid by hand where the deposit is gone too', async () => {
+  const sent = await inDoubt('USDT:ERC20', PROMISED)
+  await judge(sent.payoutId, '--paid', ...BECAUSE)
+  await work(sent)
+  await loseBlock(sent, 100, 1, PROMISED)
+  await mine(sent, 0n, 131)
+  await work(sent, 'it moved nothing')
+  const { id } = sent.order.terms
+  const key = `BTC:deposit-tx-${id}-1000000:0`
+  await tell(stage, id, `${key}:unmined:b@1`, { kind: 'DepositUnmined', key })
+  const told = await judge(sent.payoutId, '--not-paid', ...BECAUSE)
+  expect(told).toContain(
+    `then close it, cambist order close-owed ${id}:1. Its own deposit is gone: 0.01 BTC:BTC is missing. Pay nothing unless that is back.\n`,
+  )
+  expect(told).not.toContain('by hand')
+})
+
 test('judged paid, it is final again by the same word when its block is lost, and asks anew about another move', async () => {
   const sent = await inDoubt('USDT:ERC20', PROMISED)
   await judge(sent.payoutId, '--paid', ...BECAUSE)

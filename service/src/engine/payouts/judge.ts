@@ -15,6 +15,7 @@ import { isOrderId, readPayoutId } from '../../domain/orders/identifiers.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { type PayoutId, paysSomebody } from '../../domain/payouts/intent.ts'
 import { whoWhenAndWhy } from '../books/operator_word.ts'
+import { type Loss, readLoss } from '../books/write_off.ts'
 
 export type JudgePlace = { readonly db: Database; readonly clock: Pick<Clock, 'wallMs'>; readonly by: By }
 
@@ -25,6 +26,8 @@ export type Judged = Judgement &
   OtherMove & {
     /** It was final before and its order has ended: nobody is asked any more. */
     readonly isOrderEnded: boolean
+    /** Of what its order was paid for: who pays by hand although that is gone has lost both. */
+    readonly loss: Loss
     /** Where the audit log has it. */
     readonly auditChain: string
   }
@@ -55,7 +58,9 @@ export async function judgeOutflow({ db, clock, by }: JudgePlace, word: Judgemen
       subject: payoutId,
       detail: { verdict: verdictText(isPaid), because, tx_hash: move.txHash, moved: move.moved },
     })
-    return accept({ ...word, ...move, isOrderEnded: outflow.value.state === 'orphaned', auditChain })
+    const { state, orderId } = outflow.value
+    const loss = await readLoss(tx, orderId)
+    return accept({ ...word, ...move, isOrderEnded: state === 'orphaned', loss, auditChain })
   })
 }
 
