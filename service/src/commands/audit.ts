@@ -12,6 +12,7 @@ import {
   readAuditHeads,
 } from '../db/audit_log.ts'
 import type { Database } from '../db/database.ts'
+import { closedNamesLike, isKnownName } from '../db/known_names.ts'
 import { type DatabaseWorld, type Json, type ListingWorld, withDatabase } from './command_world.ts'
 import { operatorHere } from './operator_here.ts'
 import { printRows } from './page.ts'
@@ -48,7 +49,10 @@ export function registerAuditCommands(audit: Command, world: AuditCommandWorld):
     .action((chain: string, options: Shown) => show(world, chain, options))
   audit
     .command('note')
-    .argument('<about>', 'what was done by hand, such as "signer.signed_transactions"')
+    .argument(
+      '<about>',
+      'what was done by hand, such as "signer.signed_transactions", or the whole name of a deposit or payout',
+    )
     .requiredOption('--because <why>', 'what was changed, and why')
     .description('write down what somebody did beside the commands, to the database itself, say')
     .action((about: string, options: { because: string }) => note(world, about, options.because))
@@ -130,13 +134,15 @@ function describe(rows: readonly AuditRow[]): string {
   )
 }
 
-async function note(world: AuditCommandWorld, about: string, because: string): Promise<void> {
-  if (about.trim() === '' || about.length > ABOUT_MAX) {
+async function note(world: AuditCommandWorld, typed: string, because: string): Promise<void> {
+  const about = typed.trim()
+  if (about === '' || about.length > ABOUT_MAX) {
     throw new CommandRefused(`what it is about has 1 to ${ABOUT_MAX} characters`)
   }
   const chain = houseChain(about)
   const detail = { because: readReason(because) }
   await withDatabase(world, async (db, { clock }) => {
+    await refuseMistyped(db, about)
     const entry = { chain, atMs: clock.wallMs(), act: 'noted', by: operatorHere(), subject: about } as const
     await db.transaction((tx) => appendAudit(tx, { ...entry, detail }))
     world.print(`It is in the audit log: cambist audit show ${chain}`)
@@ -144,3 +150,17 @@ async function note(world: AuditCommandWorld, about: string, because: string): P
 }
 
 const ABOUT_MAX = 200
+
+/** The lists that have notes look for the whole name: what stands there without a note was not sent, and is sent by whoever goes on. */
+async function refuseMistyped(db: Database, about: string): Promise<void> {
+  if (await isKnownName(db, about)) return
+  const alike = about.length < TELLING_LENGTH ? [] : await closedNamesLike(db, about)
+  if (!about.includes(':') && alike.length === 0) return
+  const meant = alike.length === 0 ? '' : ` Is it ${alike.join(' or ')}?`
+  throw new CommandRefused(
+    `No deposit, payout or refund has the name ${about}, to the last letter.${meant} \`cambist order unclaimed\` and \`cambist order unclaimed --closed\` have names under DEPOSIT, \`cambist order show\` under DEPOSIT and OUTFLOW. For what the database does not know take a word without a colon, and name it in --because.`,
+  )
+}
+
+/** Less of a name may be a word of its own. */
+const TELLING_LENGTH = 16

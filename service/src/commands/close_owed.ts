@@ -4,6 +4,7 @@ import { show } from '../engine/books/audit_order.ts'
 import { type ClosedOwed, closeOwed } from '../engine/books/close_owed.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { describeLoss } from './describe_loss.ts'
+import { noteBefore } from './note_before.ts'
 import { operatorHere } from './operator_here.ts'
 import { readReason } from './read_reason.ts'
 import { toJson } from './table.ts'
@@ -28,10 +29,12 @@ export function registerCloseOwed(order: Command, world: OrderCommandWorld): voi
 
 function describe(closed: ClosedOwed): string {
   const { about, asset, units, entryKey, auditChain, loss } = closed
+  const gone = describeLoss(loss)
   return [
     `What was owed of ${about} is closed: ${show(asset, units)} are capital, as ${entryKey}.`,
-    describeLoss(loss) ?? describePayment(closed),
+    gone ?? describePayment(closed),
     `It is in the audit log: cambist audit show ${auditChain}`,
+    ...(gone === null ? [noteBefore(about)] : []),
   ].join('\n')
 }
 

@@ -4,6 +4,7 @@ import { show } from '../engine/books/audit_order.ts'
 import { closeUnclaimed, takeBackClosed } from '../engine/books/close_unclaimed.ts'
 import type { Said } from '../engine/books/operator_word.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
+import { noteBefore } from './note_before.ts'
 import { operatorHere } from './operator_here.ts'
 import { readReason } from './read_reason.ts'
 import { toJson } from './table.ts'
@@ -40,5 +41,9 @@ function describe({ about, asset, units, entryKey, auditChain }: Said): string {
     entryKey === null
       ? `${show(asset, size)}, which the books do not have.`
       : `${show(asset, size)} ${units < 0n ? 'are taken off capital again' : 'are capital'}, as ${entryKey}.`
-  return `${about} is ${done}. ${booked}\nIt is in the audit log: cambist audit show ${auditChain}`
+  return [
+    `${about} is ${done}. ${booked}`,
+    `It is in the audit log: cambist audit show ${auditChain}`,
+    ...(units < 0n ? [] : [noteBefore(about)]),
+  ].join('\n')
 }

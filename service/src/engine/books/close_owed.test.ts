@@ -123,7 +123,8 @@ test('what is owed for good is closed once: it is capital, the figure and the au
   expect(await close(payoutId)).toBe(
     `What was owed of ${payoutId} is closed: 100 USDT:ERC20 are capital, as ${entry}.\n` +
       'Pay it by hand, once.\nWhat leaves our own addresses for that is booked with `cambist ledger book`.\n' +
-      `It is in the audit log: cambist audit show ${chain}`,
+      `It is in the audit log: cambist audit show ${chain}\n` +
+      `Before you send it: \`cambist audit note ${payoutId} --because …\``,
   )
   expect(await problems()).toEqual([])
   expect(await owed()).toBe(0)
@@ -165,7 +166,7 @@ test('who closes what is owed of an order whose own deposit is gone too is told 
     const told = await close(one.payoutId)
     expect(told, 'the books need the word').toContain('is closed: 100 USDT:ERC20 are capital')
     expect(told.split('\n')[1]).toBe(gone)
-    expect(told).not.toMatch(/by hand|ledger book/)
+    expect(told).not.toMatch(/by hand|ledger book|Before you send/)
     await beginAnew()
   }
 })

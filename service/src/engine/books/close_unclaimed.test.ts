@@ -1,11 +1,12 @@
 import { hostname, userInfo } from 'node:os'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
-import { appendAudit, houseChain, operator, readAuditBackwards } from '../../db/audit_log.ts'
+import { houseChain, readAuditBackwards } from '../../db/audit_log.ts'
 import { readBalances } from '../../db/books.ts'
 import type { Database } from '../../db/database.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
+import { tellAuditCommand } from '../testing/audit_commands.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -56,6 +57,8 @@ const close = (key: string, because = 'given back, tx 0x4f') =>
   run('close-unclaimed', key, '--because', because)
 const takeBack = (key: string) => run('close-unclaimed', key, '--gone', '--because', 'it never came')
 
+const note = (about: string) => tellAuditCommand(stage, 'note', about, '--because', 'by 0x8b')
+
 const problems = () => toldProblems(stage.db)
 
 async function balance(asset: string, account: string): Promise<bigint> {
@@ -101,7 +104,8 @@ test('what an order could not use is closed once: it is capital, leaves the list
   expect(await run('unclaimed')).toMatch(/ yes$/)
   expect(await close(key)).toBe(
     `${key} is closed. 0.005 BTC:BTC are capital, as operator:closed_unclaimed:${id}:${key}:1.\n` +
-      `It is in the audit log: cambist audit show ${houseChain('BTC:BTC')}`,
+      `It is in the audit log: cambist audit show ${houseChain('BTC:BTC')}\n` +
+      `Before you send it: \`cambist audit note ${key} --because …\``,
   )
   expect(await run('unclaimed')).toBe(NONE)
   expect(await balance('BTC:BTC', 'unclaimed')).toBe(0n)
@@ -110,14 +114,7 @@ test('what an order could not use is closed once: it is capital, leaves the list
   const at = '2027-01-15 08:00:00Z'
   const line = `^${key} +0\\.005 BTC:BTC +${at} +given back, tx 0x4f`
   expect(await run('unclaimed', '--closed')).toMatch(new RegExp(`${line} +-$`, 'm'))
-  await appendAudit(stage.db, {
-    chain: houseChain(key),
-    atMs: stage.world.clock.wallMs(),
-    act: 'noted',
-    by: operator,
-    subject: key,
-    detail: { because: 'by 0x8b' },
-  })
+  await note(key)
   expect(await run('unclaimed', '--closed')).toMatch(new RegExp(`${line} +${at} by 0x8b$`, 'm'))
   expect(await run('show', id)).toMatch(new RegExp(`${line}$`, 'm'))
   expect(await run('find', `deposit-tx-${id}-500000`)).toMatch(
@@ -142,6 +139,32 @@ test('what an order could not use is closed once: it is capital, leaves the list
     os_host: hostname(),
   })
   expect((await verifyAudit(stage.db, [])).problems).toEqual([])
+})
+
+test('a note has the whole name of what was closed, or is refused: without one it was not sent', async () => {
+  const { order, key } = await paidTwice()
+  const txHash = `deposit-tx-${order.terms.id}-500000`
+  await close(key)
+  const isNoted = async () => (await run('unclaimed', '--closed')).includes('by 0x8b')
+  for (const mistyped of [`BTC:${txHash}`, `${key}:0`, key.toLowerCase(), `${txHash}:0`, txHash])
+    expect(await note(mistyped)).toContain(
+      `No deposit, payout or refund has the name ${mistyped}, to the last letter. Is it ${key}? `,
+    )
+  for (const unknown of ['BTC:none', 'CB0000000000000099:1', 'CB1:1', 'BTC:', ':'])
+    expect(await note(unknown)).toMatch(/to the last letter\. `cambist order unclaimed` and /)
+  expect(await stage.db.query(`SELECT 1 FROM audit_log WHERE act = 'noted'`)).toEqual([])
+  expect(await note(` ${key} `)).toContain('It is in the audit log')
+  expect(await isNoted()).toBe(true)
+})
+
+test('whatever has a name is noted by it, and what has none by a word', async () => {
+  const { order, key } = await paidTwice()
+  const { id } = order.terms
+  const names = [key, `BTC:deposit-tx-${id}-1000000:0`, `${id}:1`, id]
+  for (const about of [...names, await stray(), 'restore', 'signer.signed_transactions', 'ETH'])
+    expect(await note(about)).toContain('It is in the audit log')
+  const shown = await run('show', id)
+  for (const name of names) expect(shown).toMatch(new RegExp(`^${name} +2027-.* by 0x8b$`, 'm'))
 })
 
 test('money of nobody is closed as well, and of a token that is not listed only the word is kept', async () => {
@@ -287,8 +310,9 @@ test('an extra that is closed and loses its block is named until it is back, and
   expect(await close(key)).toMatch(
     /0\.005 BTC:BTC is closed, is gone .* --gone .* It was closed by .*: given back, tx 0x4f;/,
   )
-  expect(await takeBack(key)).toContain(
-    `is no longer closed: it is gone. 0.005 BTC:BTC are taken off capital again, as operator:closed_unclaimed:${id}:${key}:2.`,
+  expect(await takeBack(key)).toBe(
+    `${key} is no longer closed: it is gone. 0.005 BTC:BTC are taken off capital again, as operator:closed_unclaimed:${id}:${key}:2.\n` +
+      `It is in the audit log: cambist audit show ${houseChain('BTC:BTC')}`,
   )
   expect(await problems()).toEqual([])
   expect(await balance('BTC:BTC', 'capital')).toBe(0n)
