@@ -478,6 +478,11 @@ test('the commands do what their options say, and no more', async () => {
   ])
   expect(await runKeys('list', '--account', other.accountId)).toMatch(/ anywhere +never +live$/)
   expect(await runKeys('list')).toContain(other.keyId)
+  for (const mistyped of [`${accountId}0`, accountId.slice(0, -1), 'Kiosk'])
+    for (const json of [[], ['--json']])
+      await expect(runKeys('list', '--account', mistyped, ...json)).rejects.toThrow(
+        `There is no account ${mistyped}: \`cambist keys accounts\` has them.`,
+      )
   for (const [duration, overlapMs] of [
     ['0', 0],
     ['2m', 120_000],

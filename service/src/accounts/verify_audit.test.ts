@@ -325,6 +325,17 @@ test('the command says so and is refused when anything is wrong', async () => {
   )
   expect(await run('show', 'acc_command02', '--before', '3')).toMatch(/^ROW.*\n2 .*\n1 .*$/)
   await expect(run('show', 'acc_command02', '--before', 'x')).rejects.toThrow('x is not the number of a row')
+  expect(await run('show', 'acc_command02', '--before', '1')).toBe('There are no rows.')
+  expect(await run('show', 'house_f')).toMatch(/^There are no rows\.$|^ROW/)
+  for (const mistyped of ['acc_command0', 'ETH:ETH', 'house_g', 'house_', 'HOUSE_1'])
+    for (const json of [[], ['--json']])
+      await expect(run('show', mistyped, ...json)).rejects.toThrow(
+        `There is no chain ${mistyped}: name an account (`,
+      )
+  await superuser.query(
+    `INSERT INTO accounts (account_id, name, created_at_ms) VALUES ('acc_quiet0000', 'Quiet', 1)`,
+  )
+  expect(await run('show', 'acc_quiet0000')).toBe('There are no rows.')
   const file = join(folder, 'heads.json')
   writeFileSync(file, await run('heads'))
   expect(await run('verify', '--heads', file)).toMatch(/^No problems/)

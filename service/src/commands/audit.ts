@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
+import { findAccount } from '../accounts/accounts.ts'
 import { verifyAudit } from '../accounts/verify_audit.ts'
 import type { Clock } from '../clock.ts'
 import { CommandRefused } from '../command_refused.ts'
@@ -7,6 +8,7 @@ import {
   type AuditHead,
   type AuditRow,
   appendAudit,
+  findAuditHead,
   houseChain,
   readAuditBackwards,
   readAuditHeads,
@@ -105,11 +107,23 @@ async function show(world: AuditCommandWorld, chain: string, { before, json }: S
   const sequence = before === undefined ? 2 ** 31 - 1 : readNumber(before)
   await withDatabase(world, async (db) => {
     const rows = await readAuditBackwards(db, chain, sequence, SHOWN_MAX)
+    if (rows.length === 0) await refuseUnknownChain(db, chain)
     const oldest = rows.length === SHOWN_MAX ? (rows.at(-1)?.sequence ?? '1') : '1'
     const more = oldest === '1' ? null : `There are earlier ones: --before ${oldest} shows them.`
     printRows(world, json ? toJson(rows) : describe(rows), { json: json === true, more })
   })
 }
+
+/** One whose rows were deleted has a head still, and is none that never was: `audit verify` says what is wrong with it. */
+async function refuseUnknownChain(db: Database, chain: string): Promise<void> {
+  if (HOUSE_CHAIN.test(chain)) return
+  if ((await findAccount({ db }, chain)) !== null || (await findAuditHead(db, chain)) !== null) return
+  throw new CommandRefused(
+    `There is no chain ${chain}: name an account (\`cambist keys accounts\` has them), or one of house_0 to house_f, as whatever booked or noted something has printed it.`,
+  )
+}
+
+const HOUSE_CHAIN = /^house_[0-9a-f]$/
 
 /** The number of a row, as the table of them has it. */
 function readNumber(text: string): number {

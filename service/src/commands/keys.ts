@@ -17,6 +17,7 @@ import { CommandRefused } from '../command_refused.ts'
 import { within } from '../db/within.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { DAY_MS, HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
+import { refuseUnknownAccount } from './known_account.ts'
 import { operatorHere } from './operator_here.ts'
 import { table, toJson } from './table.ts'
 
@@ -89,7 +90,10 @@ function registerList(keys: Command, world: KeysCommandWorld): void {
     .description('show keys, never secrets')
     .action((options: Json & { account?: string }) =>
       withPlace(world, async (place) => {
-        const found = await listKeys(place, options.account ?? null)
+        const { account } = options
+        // An empty list proves that somebody's keys are gone, and one of a mistyped account is as empty.
+        if (account !== undefined) await refuseUnknownAccount(place.db, account)
+        const found = await listKeys(place, account ?? null)
         world.print(options.json ? toJson(found) : describeKeys(found))
       }),
     )

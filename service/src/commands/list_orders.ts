@@ -12,6 +12,7 @@ import { isOrderId } from '../domain/orders/identifiers.ts'
 import { type OrderStatus, orderStatuses } from '../domain/orders/order.ts'
 import { show } from '../engine/books/audit_order.ts'
 import { type OrderCommandWorld, withDatabase } from './command_world.ts'
+import { refuseUnknownAccount } from './known_account.ts'
 import { limitOption, type Paged, readPage } from './page.ts'
 import { showTime, table } from './table.ts'
 
@@ -36,8 +37,10 @@ export function registerList(order: Command, world: OrderCommandWorld): void {
         if (options.trouble) page.print(await listTroubled(db, page.ask), describeTroubled)
         else if (options.outflows) page.print(await listUnended(db, page.ask), describeUnended)
         else {
-          const statuses = parseStatuses(options.status)
-          page.print(await listOrders(db, statuses, options.account ?? null, page.ask), describeList)
+          const { account } = options
+          const found = await listOrders(db, parseStatuses(options.status), account ?? null, page.ask)
+          if (found.length === 0 && account !== undefined) await refuseUnknownAccount(db, account)
+          page.print(found, describeList)
         }
       }),
     )

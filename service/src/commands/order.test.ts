@@ -112,13 +112,13 @@ test('the transaction of a deposit, of a payout and of unclaimed money leads to 
 })
 
 test('orders of one account are listed, of any state or some', async () => {
-  const [mine, others] = [await place('BTC:BTC'), await place('BTC:BTC')]
-  await stage.corrupt(`UPDATE orders SET account_id = 'acc_other' WHERE order_id = $1`, [others.terms.id])
+  const [mine, others] = [await place('BTC:BTC'), await placeOf(ACCOUNT)]
   const idsOf = (text: string) => text.match(/^CB\d{16}/gm)
-  expect(idsOf(await run('list', '--account', 'acc_other'))).toEqual([others.terms.id])
+  expect(idsOf(await run('list', '--account', ACCOUNT))).toEqual([others.terms.id])
   expect(idsOf(await run('list', '--account', 'acc_stage', '--status', 'NEW'))).toEqual([mine.terms.id])
-  expect(await run('list', '--account', 'acc_other', '--status', 'DONE')).toBe('There are no such orders.')
-  await expect(run('list', '--trouble', '--account', 'acc_other')).rejects.toThrow('leave out --status and')
+  expect(await run('list', '--account', ACCOUNT, '--status', 'DONE')).toBe('There are no such orders.')
+  await expect(run('list', '--account', 'acc_othr0000')).rejects.toThrow('There is no account acc_othr0000: ')
+  await expect(run('list', '--trouble', '--account', ACCOUNT)).rejects.toThrow('leave out --status and')
 })
 
 test('an order is shown with its webhooks and mails, and with none of what is secret in them', async () => {
