@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import { show } from '../engine/books/audit_order.ts'
-import { closeUnclaimed, takeBackClosed } from '../engine/books/close_unclaimed.ts'
-import type { Said } from '../engine/books/operator_word.ts'
+import { type ClosedUnclaimed, closeUnclaimed, takeBackClosed } from '../engine/books/close_unclaimed.ts'
 import { type Json, type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { noteBefore } from './note_before.ts'
 import { operatorHere } from './operator_here.ts'
@@ -21,27 +20,34 @@ export function registerCloseUnclaimed(order: Command, world: OrderCommandWorld)
       '--gone',
       'what is closed has left its chain, or is another amount by now: take it off capital again',
     )
+    .option('--even-so', 'close also what `order unclaimed` says `no` of: it may have been paid already')
     .option('--json', 'machine-readable output')
     .description(
       'book unclaimed money as capital: before it is given back, so that it is once, or because it is ours',
     )
-    .action((deposit: string, { because, gone, json }: Json & { because: string; gone?: boolean }) =>
-      withDatabase(world, async (_, place) => {
-        const say = gone ? takeBackClosed : closeUnclaimed
-        const said = await say({ ...place, by: operatorHere() }, deposit, readReason(because))
+    .action((deposit: string, { because: why, gone, evenSo, json }: Options) =>
+      withDatabase(world, async (_, opened) => {
+        if (gone && evenSo) throw new CommandRefused('Either --gone or --even-so.')
+        const [place, because] = [{ ...opened, by: operatorHere() }, readReason(why)]
+        const said = gone
+          ? await takeBackClosed(place, deposit, because)
+          : await closeUnclaimed(place, deposit, because, evenSo ? 'even so' : null)
         if (!said.ok) throw new CommandRefused(said.rejection.message)
         world.print(json ? toJson(said.value) : describe(said.value))
       }),
     )
 }
 
-function describe({ about, asset, units, entryKey, auditChain }: Said): string {
+type Options = Json & { readonly because: string; readonly gone?: boolean; readonly evenSo?: boolean }
+
+function describe({ about, asset, units, entryKey, auditChain, doubt }: ClosedUnclaimed): string {
   const [done, size] = units < 0n ? ['no longer closed: it is gone', -units] : ['closed', units]
   const booked =
     entryKey === null
       ? `${show(asset, size)}, which the books do not have.`
       : `${show(asset, size)} ${units < 0n ? 'are taken off capital again' : 'are capital'}, as ${entryKey}.`
   return [
+    ...(doubt === null ? [] : [`no: ${doubt}. Send nothing that may have been paid already.`]),
     `${about} is ${done}. ${booked}`,
     `It is in the audit log: cambist audit show ${auditChain}`,
     ...(units < 0n ? [] : [noteBefore(about)]),

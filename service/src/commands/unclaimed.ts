@@ -11,7 +11,7 @@ import { type Note, readNotesAbout } from '../db/operator_acts.ts'
 import { listClosed, type OperatorWord } from '../db/operator_words.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import { show } from '../engine/books/audit_order.ts'
-import { whyNotYet } from '../engine/books/close_unclaimed.ts'
+import { whyInDoubt, whyNotYet } from '../engine/books/close_unclaimed.ts'
 import { type OrderCommandWorld, withDatabase } from './command_world.ts'
 import { limitOption, type Paged, readPage } from './page.ts'
 import { showTime, table } from './table.ts'
@@ -94,10 +94,9 @@ function describeReserve(found: readonly ReserveArrival[]): string {
   return table(['DEPOSIT', 'AMOUNT', 'STATE', 'FINAL', 'SEEN', 'TRANSACTION'], rows)
 }
 
-/** What was closed before was given back, as likely as not: why it was, is in the other list. */
 function mayBeGivenBack(one: Unclaimed): string {
   const reasons = whyNotYet(one)
   if (reasons.length > 0) return `not yet: ${reasons.join(', and ')}`
-  if (one.was_written_off) return 'no: it may be what was written off of its order; see order show'
-  return one.was_closed ? 'no: it was closed before, and is back; see --closed' : 'yes'
+  const doubt = whyInDoubt(one)
+  return doubt === null ? 'yes' : `no: ${doubt}`
 }

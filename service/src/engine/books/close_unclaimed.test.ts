@@ -55,6 +55,8 @@ function runWith(db: Database, ...words: string[]): Promise<string> {
 
 const close = (key: string, because = 'given back, tx 0x4f') =>
   run('close-unclaimed', key, '--because', because)
+const closeEvenSo = (key: string, because: string) =>
+  run('close-unclaimed', key, '--even-so', '--because', because)
 const takeBack = (key: string) => run('close-unclaimed', key, '--gone', '--because', 'it never came')
 
 const note = (about: string) => tellAuditCommand(stage, 'note', about, '--because', 'by 0x8b')
@@ -322,7 +324,11 @@ test('an extra that is closed and loses its block is named until it is back, and
   await mine(2)
   expect(await problems()).toEqual([])
   expect(await run('unclaimed')).toMatch(/ no: it was closed before, and is back; see --closed$/)
-  expect(await close(key, 'ours now')).toContain(':3.')
+  expect(await close(key, 'given back')).toContain(
+    `${key}: no: it was closed before, and is back; see --closed.`,
+  )
+  expect(await run('unclaimed'), 'nothing was said').toContain(key)
+  expect(await closeEvenSo(key, 'ours now')).toMatch(/^no: it was closed before, .*\n.*:3\.$/m)
   expect(await run('unclaimed')).toBe(NONE)
   expect(
     JSON.parse(await run('show', id, '--json')).words.map(({ units }: { units: string }) => units),
@@ -356,7 +362,10 @@ test('money of nobody that is closed and loses its block is named, and its word 
   expect(await takeBack(key)).toContain('0.00007 BTC:BTC are taken off capital again')
   expect(await takeBack(key)).toBe(`${key} is not closed.`)
   expect(await problems()).toEqual([])
-  expect(await close(key)).toContain('0.00006 BTC:BTC are capital')
+  expect(await run('close-unclaimed', key, '--gone', '--even-so', '--because', 'both')).toBe(
+    'Either --gone or --even-so.',
+  )
+  expect(await closeEvenSo(key, 'less of it')).toContain('0.00006 BTC:BTC are capital')
   expect(await takeBack(key)).toContain('was closed by')
   await unmine('other')
   expect(await takeBack(key)).toContain('0.00006 BTC:BTC are taken off capital again')

@@ -8,14 +8,15 @@ import { type Said, sayWord, type WordPlace, whoseWord } from './operator_word.t
 
 /**
  * Closes unclaimed money that was given back, or turned out to be ours: it is capital from here on (docs/decisions/0049). Refuses what
- * the list says may not be given back.
+ * the list says may not be given back yet, and unless it is `told` so what the list says may have been paid already.
  */
 export function closeUnclaimed(
   place: WordPlace,
   depositKey: string,
   because: string,
-): Promise<Outcome<Said>> {
-  return say(place, depositKey, because, judgeUnclaimed)
+  told: 'even so' | null,
+): Promise<Outcome<ClosedUnclaimed>> {
+  return say(place, depositKey, because, (...given) => judgeUnclaimed(told, ...given))
 }
 
 /**
@@ -26,13 +27,16 @@ export function takeBackClosed(
   place: WordPlace,
   depositKey: string,
   because: string,
-): Promise<Outcome<Said>> {
+): Promise<Outcome<ClosedUnclaimed>> {
   return say(place, depositKey, because, judgeGone)
 }
 
+/** `doubt`: why it may have been paid already, in the words of the list; null where nothing says so. */
+export type ClosedUnclaimed = Said & { readonly doubt: string | null }
+
 type Judge = (tx: Sql, key: string, deposit: Case) => Promise<Outcome<Judged>>
 
-type Judged = Omit<OperatorWord, 'at_ms' | 'because'>
+type Judged = Omit<OperatorWord, 'at_ms' | 'because'> & Pick<ClosedUnclaimed, 'doubt'>
 
 /** What there is of a deposit: what came, the newest word of each whom it was, and the one that closes it. */
 type Case = {
@@ -47,14 +51,16 @@ function say(
   depositKey: string,
   because: string,
   judge: Judge,
-): Promise<Outcome<Said>> {
+): Promise<Outcome<ClosedUnclaimed>> {
   return db.transaction(async (tx) => {
     const chain = depositKey.split(':')[0] ?? ''
     if (!isChainId(chain)) return refuse(unknown(depositKey))
     await lockWords(tx, 'closed_unclaimed', depositKey)
     await lockDeposit(tx, chain, depositKey)
     const judged = await judge(tx, depositKey, await readCase(tx, chain, depositKey))
-    return judged.ok ? accept(await sayWord(tx, place, { ...judged.value, because })) : judged
+    if (!judged.ok) return judged
+    const { doubt, ...word } = judged.value
+    return accept({ ...(await sayWord(tx, place, { ...word, because })), doubt })
   })
 }
 
@@ -67,6 +73,13 @@ export function whyNotYet({ is_final, may_count, may_replace, status }: Unclaime
   ]
 }
 
+/** Why something may have been paid already, in the words of the list; null where nothing says so. */
+export function whyInDoubt({ was_closed, was_written_off }: Unclaimed): string | null {
+  if (was_written_off) return 'it may be what was written off of its order; see order show'
+  // What was closed before was given back, as likely as not: why it was, is in the other list.
+  return was_closed ? 'it was closed before, and is back; see --closed' : null
+}
+
 async function readCase(tx: Sql, chain: ChainId, key: string): Promise<Case> {
   const found = await findUnclaimed(tx, chain, key)
   const words = await readWords(tx, 'closed_unclaimed', key)
@@ -75,6 +88,7 @@ async function readCase(tx: Sql, chain: ChainId, key: string): Promise<Case> {
 }
 
 async function judgeUnclaimed(
+  told: 'even so' | null,
   tx: Sql,
   key: string,
   { chain, found, newest, closing }: Case,
@@ -92,9 +106,15 @@ async function judgeUnclaimed(
   if (reasons.length > 0) {
     return refuse({ code: 'not_yet', message: `${key}: not yet: ${reasons.join(', and ')}.` })
   }
+  const doubt = whyInDoubt(one)
+  if (doubt !== null && told !== 'even so') {
+    const message = `${key}: no: ${doubt}. It may have been paid already. Where it is ours, or you know that nobody was paid for it, --even-so closes it.`
+    return refuse({ code: 'in_doubt', message })
+  }
   const owner = ownerOf(one)
   const number = (newest.get(owner)?.number ?? 0) + 1
-  return accept({ act: 'closed_unclaimed', owner, about: key, number, asset: one.asset, units: one.units })
+  const { asset, units } = one
+  return accept({ act: 'closed_unclaimed', owner, about: key, number, asset, units, doubt })
 }
 
 async function judgeGone(tx: Sql, key: string, { found, closing }: Case): Promise<Outcome<Judged>> {
@@ -102,7 +122,7 @@ async function judgeGone(tx: Sql, key: string, { found, closing }: Case): Promis
   const refusal = await whyStillClosed(tx, closing, found)
   if (refusal !== null) return refuse(refusal)
   const { act, owner, about, number, asset, units } = closing
-  return accept({ act, owner, about, number: number + 1, asset, units: -units })
+  return accept({ act, owner, about, number: number + 1, asset, units: -units, doubt: null })
 }
 
 type Refusal = { readonly code: string; readonly message: string }

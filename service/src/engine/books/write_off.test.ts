@@ -225,11 +225,18 @@ test('what replaced the lost deposit is closed as ours once the loss is written 
   const { order, id } = await lost()
   const extra = await mineDeposit(stage, order, 999_000n, 92)
   await confirmDeposit(stage, order, extra)
-  const closeIt = () => run('close-unclaimed', extra, '--because', `ours: replaces the deposit of ${id}`)
-  expect(await closeIt()).toContain('not yet: what the order was paid for is gone')
+  const closeIt = (...even: string[]) =>
+    run('close-unclaimed', extra, '--because', `ours: replaces the deposit of ${id}`, ...even)
+  expect(await closeIt('--even-so')).toContain('not yet: what the order was paid for is gone')
   await writeOff(id)
   expect(await run('unclaimed')).toMatch(/ no: it may be what was written off of its order; see order show$/)
-  expect(await closeIt()).toContain('is closed')
+  const doubt = 'no: it may be what was written off of its order; see order show. '
+  expect(await closeIt()).toBe(
+    `${extra}: ${doubt}It may have been paid already. Where it is ours, or you know that nobody was paid for it, --even-so closes it.`,
+  )
+  expect(await closeIt('--even-so')).toMatch(
+    new RegExp(`^${doubt}Send nothing that may have been paid already\\.\n${extra} is closed\\. `),
+  )
   expect(await capital()).toBe(UNITS - 999_000n)
   expect(await problems()).toEqual([])
 })
@@ -239,7 +246,7 @@ test('a deposit that comes back with another amount is no longer waited for: the
   await mineAgain(one, UNITS - 1n)
   await confirmAgain()
   expect(await writeOff(one.id)).toContain('Wrote off 0.01 BTC:BTC')
-  expect(await run('close-unclaimed', one.key, '--because', 'ours')).toContain('is closed')
+  expect(await run('close-unclaimed', one.key, '--even-so', '--because', 'ours')).toContain('is closed')
   expect(await capital()).toBe(1n)
   expect(await problems()).toEqual([])
 })
