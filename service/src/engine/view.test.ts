@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { parseRate } from '../domain/money/rate.ts'
-import type { Deposit, Order } from '../domain/orders/order.ts'
+import { compareToAsked, type Deposit, type Order, receivedSoFar } from '../domain/orders/order.ts'
 import { exactly, newOrder } from '../domain/orders/testing/story.ts'
+import { howPaid } from '../domain/orders/what_to_send.ts'
 import { accept, refuse } from '../domain/outcome.ts'
 import type { MarketBoard } from './market.ts'
 import { viewOrder } from './view.ts'
@@ -101,6 +102,21 @@ test('what came is cut to what can be shown, and is as deep as its shallowest pa
   expect(show(deposit('a', half, 80), deposit('b', rest, null))).toEqual(['1.49999999', 0])
   const dust: Deposit = { ...deposit('c', 1n, 100), role: 'dust' }
   expect(show(deposit('a', half, 91), dust)).toEqual(['0.5', 10])
+})
+
+test('pages and mails take for exact what the order does, with a tolerance of every digit or none', () => {
+  const words = { under: 'less', exact: 'exact', over: 'more' }
+  for (const tolerance of [0n, 1n, 15n * 10n ** 14n, 15n * 10n ** 15n + 1n]) {
+    for (const wei of [-15n * 10n ** 15n, -15n * 10n ** 14n, -1n, 0n, 1n, 10n ** 10n, 16n * 10n ** 14n]) {
+      for (const more of [-1n, 0n, 1n]) {
+        const order = quoted([deposit('a', 15n * 10n ** 17n + wei + more, 90)])
+        const tolerant = { ...order, terms: { ...order.terms, tolerance: amountOf(ETH, tolerance) } }
+        const compared = compareToAsked(tolerant, receivedSoFar(tolerant))
+        expect(howPaid(viewOrder(tolerant, world)), `${tolerance} ${wei + more}`).toBe(words[compared])
+      }
+    }
+  }
+  expect(viewOrder(quoted([]), world)).not.toHaveProperty('deposit_tolerance')
 })
 
 test('the full count is shown of what is confirmed, and never of what may still go', () => {

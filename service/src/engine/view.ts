@@ -1,5 +1,5 @@
 import { assetOf } from '../domain/catalog/assets.ts'
-import { showAmount } from '../domain/money/amount.ts'
+import { exactAmount, showAmount } from '../domain/money/amount.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { shortIdOf } from '../domain/orders/identifiers.ts'
 import { countedDeposits, type Order, receivedSoFar } from '../domain/orders/order.ts'
@@ -26,6 +26,7 @@ export function viewOrder(order: Order, { market, chains }: Pick<World, 'market'
     deposit_network: from.network,
     deposit_amount: showAmount(terms.asks, 'up'),
     deposit_received: showAmount(receivedSoFar(order), 'down'),
+    ...(terms.tolerance.units > 0n && { deposit_tolerance: exactAmount(terms.tolerance) }),
     deposit_confirmations: confirmations(order, market.headHeight(from.chain)),
     deposit_required_confirmations: terms.requiredConfirmations,
     deposit_tx_hash: countedDeposits(order)[0]?.txHash ?? null,

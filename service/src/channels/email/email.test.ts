@@ -72,12 +72,16 @@ const refund = { address: 'bc1qback', amount: '0.006', currency: 'BTC', network:
 
 const render = mailRenderer(settings)
 
-function mailOf(content: MailContent): Mail {
-  return render({ content, to: 'ada@example.org', accountId: 'acc_00000001', messageId: 'm'.repeat(32) })
+/** Before the order above expires, unless a test says so. */
+const IN_TIME = order.expires_at - 1
+
+function mailOf(content: MailContent, nowMs = IN_TIME): Mail {
+  const mail = { content, to: 'ada@example.org', accountId: 'acc_00000001', messageId: 'm'.repeat(32) }
+  return render(mail, nowMs)
 }
 
-const orderMail = (kind: OrderMailKind, more: Partial<OrderInMail> = {}) =>
-  mailOf({ kind, data: { order: { ...order, ...more } } })
+const orderMail = (kind: OrderMailKind, more: Partial<OrderInMail> = {}, nowMs = IN_TIME) =>
+  mailOf({ kind, data: { order: { ...order, ...more } } }, nowMs)
 
 const EVERY_MAIL: readonly MailContent[] = [
   ...orderMailKinds.map((kind) => ({ kind, data: { order } }) as const),
@@ -180,7 +184,8 @@ describe('what mails say', () => {
       kind: 'payment_received',
       data: { order: { ...order, deposit_tx_hash: HASH } },
     } as const
-    const { text, html } = plain({ content, to: 'a@b.example', accountId: null, messageId: 'm'.repeat(32) })
+    const mail = { content, to: 'a@b.example', accountId: null, messageId: 'm'.repeat(32) }
+    const { text, html } = plain(mail, IN_TIME)
     expect(text).toContain(HASH)
     expect(html).toContain(HASH)
     expect(text + html).not.toContain('mempool.space')

@@ -1,13 +1,8 @@
 import { currencies, isCurrencyCode } from '../../domain/catalog/currencies.ts'
 import { depositUrl, type Explorers, transactionUrl } from '../../domain/catalog/explorers.ts'
 import type { EmergencyOptionsInMail, OrderInMail } from '../../domain/notifications/mail_content.ts'
-import {
-  expiredWords,
-  promisesPayout,
-  reasonWords,
-  showNetwork,
-  statusWords,
-} from '../../domain/orders/order_words.ts'
+import { expiredWords, reasonWords, showNetwork, statusWords } from '../../domain/orders/order_words.ts'
+import { promisesPayout } from '../../domain/orders/what_to_send.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { View } from './template.ts'
 
@@ -17,8 +12,11 @@ export type OrderLinks = {
   readonly explorers: Explorers
 }
 
-/** What the templates of an order's mails may say; the names are theirs. */
-export function orderView(order: OrderInMail, links: OrderLinks): View {
+/**
+ * What the templates of an order's mails may say; the names are theirs. The order is as it was when its event happened, and what it asks
+ * for as of now, when it is sent.
+ */
+export function orderView(order: OrderInMail, links: OrderLinks, nowMs: InstantMs): View {
   const { emergency, deposit_address: address, deposit_account: account, deposit_tag: tag } = order
   // Where the address carries the tag, whoever pays needs one or the other: the address, or account and tag.
   const isApart = account !== undefined && account !== address && tag !== null
@@ -27,7 +25,7 @@ export function orderView(order: OrderInMail, links: OrderLinks): View {
   return {
     order_id: order.order_id,
     status: order.status,
-    status_words: statusWords[order.status],
+    status_words: statusWords(order, nowMs),
     ...sideView('deposit', order.deposit_currency, order.deposit_network),
     deposit_amount: order.deposit_amount,
     deposit_received: /[1-9]/.test(order.deposit_received) ? { amount: order.deposit_received } : null,
@@ -37,7 +35,7 @@ export function orderView(order: OrderInMail, links: OrderLinks): View {
     deposit_address_url: linkTo(depositUrl(links.explorers, order.deposit_network, address)),
     deposit_tx: transactionView(links, order.deposit_network, order.deposit_tx_hash),
     ...sideView('receive', order.receive_currency, order.receive_network),
-    receives: promisesPayout(order.status),
+    receives: promisesPayout(order, nowMs),
     receive_amount: order.receive_final_amount,
     destination: order.destination,
     destination_tag: order.destination_tag === null ? null : { tag: order.destination_tag },

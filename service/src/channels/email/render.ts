@@ -7,6 +7,7 @@ import {
   orderMailKinds,
 } from '../../domain/notifications/mail_content.ts'
 import { classOf, type MailClass } from '../../domain/notifications/preferences.ts'
+import type { InstantMs } from '../../domain/time.ts'
 import type { Mail } from '../channel.ts'
 import { accountView } from './account_view.ts'
 import { type OrderLinks, orderView } from './order_view.ts'
@@ -36,19 +37,19 @@ type Written = { readonly subject: Template; readonly text: Template; readonly h
  * Makes mails of their templates (`templates/<kind>.txt`, whose first line is the subject, and `<kind>.html`). All are
  * read here, so that one that cannot be read stops the start, and not a mail.
  */
-export function mailRenderer(settings: MailSettings): (mail: MailToRender) => Mail {
+export function mailRenderer(settings: MailSettings): (mail: MailToRender, nowMs: InstantMs) => Mail {
   const read = (file: string) => parseTemplate(readTemplate(file))
   const partials = { text: { order: read('order.txt') }, html: { order: read('order.html') } }
   const layout = { text: read('layout.txt'), html: read('layout.html') }
   const written = new Map(mailKinds.map((kind) => [kind, readWritten(kind)]))
-  return (mail) => {
+  return (mail, nowMs) => {
     const template = written.get(mail.content.kind)
     if (template === undefined) throw new Error(`there is no template for a mail ${mail.content.kind}`)
     const subject = fillTemplate(template.subject, 'text', subjectView(mail.content), {})
     const unsubscribe = unsubscribeOf(settings, mail)
     const view = {
       ...footerView(settings, mail, unsubscribe),
-      ...viewOf(mail.content, settings),
+      ...viewOf(mail.content, settings, nowMs),
       subject,
     }
     const whole = (kind: 'text' | 'html') =>
@@ -97,8 +98,8 @@ function subjectView(content: MailContent): View {
   return content.kind === 'webhook_exhausted' ? { order_id: content.data.order_id } : {}
 }
 
-function viewOf(content: MailContent, links: OrderLinks): View {
-  return isOrderMail(content) ? orderView(content.data.order, links) : accountView(content)
+function viewOf(content: MailContent, links: OrderLinks, nowMs: InstantMs): View {
+  return isOrderMail(content) ? orderView(content.data.order, links, nowMs) : accountView(content)
 }
 
 function footerView(

@@ -25,6 +25,8 @@ export type OrderInMail = {
   readonly deposit_network: string
   readonly deposit_amount: string
   readonly deposit_received: string
+  /** How far from `deposit_amount` what comes may be and still be it. Left out: not at all. */
+  readonly deposit_tolerance?: string
   readonly deposit_tx_hash: string | null
   readonly receive_currency: string
   readonly receive_network: string

@@ -1,8 +1,19 @@
 import { chainFacts, isNetworkId, networkChains } from '../catalog/networks.ts'
+import type { InstantMs } from '../time.ts'
 import type { EmergencyReason, OrderStatus } from './order.ts'
+import type { OrderToPay } from './what_to_send.ts'
 
 /** What mails and pages tell people where the interface has codes. */
-export const statusWords: Readonly<Record<OrderStatus, string>> = {
+export function statusWords(
+  { status, expires_at }: Pick<OrderToPay, 'status' | 'expires_at'>,
+  nowMs: InstantMs,
+): string {
+  return status === 'NEW' && nowMs >= expires_at
+    ? 'looking whether it was paid in time'
+    : wordsOfStatus[status]
+}
+
+const wordsOfStatus: Readonly<Record<OrderStatus, string>> = {
   NEW: 'waiting for your deposit',
   PENDING: 'waiting for the network to confirm the deposit',
   EXCHANGE: 'being exchanged',
@@ -23,29 +34,17 @@ export const reasonWords: Readonly<Record<EmergencyReason, string>> = {
   DESTINATION_PROBLEM: 'The destination cannot be paid.',
 }
 
-/**
- * Whether money is still to be sent to an order. In EMERGENCY only the rest of what it asks for lets it go on, and only where nothing else
- * is wrong (`emergencyState` in `deposits.ts`): anything more is only more to decide about, and after that it is unclaimed.
- */
-export function asksForMoney(status: OrderStatus, reasons: readonly EmergencyReason[]): boolean {
-  if (status !== 'EMERGENCY') return status === 'NEW' || status === 'PENDING'
-  const [reason, ...others] = reasons
-  return reason === 'UNDERPAID' && others.length === 0
-}
-
-/**
- * Whether the amount of an order is what its customer is going to receive: not beside a refund or without a payment, and in EMERGENCY
- * what would be paid stands with each action, where there is any.
- */
-export function promisesPayout(status: OrderStatus): boolean {
-  return !withoutPayout.includes(status)
-}
-
-const withoutPayout: readonly OrderStatus[] = ['EXPIRED', 'EMERGENCY', 'REFUND', 'REFUNDED']
-
 /** What to do with an order that has expired. */
 export const expiredWords =
   'Do not send anything to its deposit address any more; make a new order. If you have sent it already, it is not lost: when it arrives, you are asked what to do with it.'
+
+/** Of an order that may still have been paid, although nothing more is to be sent to it. `expiredAt`: as it is shown. */
+export function timeUpWords(expiredAt: string): string {
+  return `The time to pay it ended at ${expiredAt}: send nothing any more. What you have sent already is not lost.`
+}
+
+/** Of an order to which all has come that was asked, or more. */
+export const sendNothingWords = 'Send nothing more to its deposit address.'
 
 /** `ERC20 (Ethereum)`; a chain itself by its name: `Bitcoin`. */
 export function showNetwork(network: string): string {

@@ -107,6 +107,8 @@ export type OrderView = {
   readonly deposit_network: string
   readonly deposit_amount: DecimalText
   readonly deposit_received: DecimalText
+  /** For mails and pages: how far from `deposit_amount` what comes may be and still be it. Left out: not at all. */
+  readonly deposit_tolerance?: DecimalText
   readonly deposit_confirmations: number
   readonly deposit_required_confirmations: number
   readonly deposit_tx_hash: string | null

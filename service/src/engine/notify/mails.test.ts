@@ -661,9 +661,9 @@ describe('mails are handed on', () => {
     await queueOf(FIRST_ORDER, 2)
     await queue('good')
     const channel: MailChannel = { send: async () => taken, close: async () => {} }
-    const render: MailParts['render'] = (mail) => {
+    const render: MailParts['render'] = (mail, nowMs) => {
       if (mail.eventKey === `${FIRST_ORDER}:1`) throw new Error('there is no such name')
-      return parts.render(mail)
+      return parts.render(mail, nowMs)
     }
     const steps = mailSender(world, { channel, render }, channel)
     while (await stepBoth(steps));

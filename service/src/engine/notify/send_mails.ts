@@ -12,6 +12,7 @@ import {
   returnMail,
 } from '../../db/mails.ts'
 import { MAIL_TRIED_FOR_MS, restAfterAttemptMs } from '../../domain/notifications/mail_retries.ts'
+import type { InstantMs } from '../../domain/time.ts'
 import type { Alarm } from '../alarms.ts'
 import { atOnce } from '../at_once.ts'
 import { type Loop, startLoop } from '../loop.ts'
@@ -22,7 +23,7 @@ import { idleRestMs } from './deliveries.ts'
 export type MailParts = {
   /** Null: no mail server is configured. */
   readonly channel: MailChannel | null
-  readonly render: (mail: ClaimedMail) => Mail
+  readonly render: (mail: ClaimedMail, nowMs: InstantMs) => Mail
 }
 
 /** What a step claims. It bounds no share: each kind has a loop of its own, and links are held down by the limits on asking. */
@@ -157,7 +158,7 @@ async function send(
   }
   let rendered: Mail
   try {
-    rendered = render(mail)
+    rendered = render(mail, clock.nowMs())
   } catch (error) {
     return { kind: 'failed', why: `it could not be rendered: ${String(error)}`, mayBeContent: true }
   }

@@ -199,6 +199,7 @@ test('get shows the get fields, with every block an order may have', async () =>
     status: 'EMERGENCY',
     deposit_tag: 'the-tag',
     deposit_account: 'the-account',
+    deposit_tolerance: '0.0005',
     emergency: {
       reasons: ['UNDERPAID'],
       are_options_known: true,
@@ -229,7 +230,11 @@ test('get shows the get fields, with every block an order may have', async () =>
   expect(json.data).toEqual({
     ...JSON.parse(JSON.stringify(busy), (key, value) =>
       // For mails and pages: a client is told by the action.
-      key === 'are_options_known' ? undefined : /^\d+(\.\d+)?$/.test(value) ? JSON.parse(value) : value,
+      ['are_options_known', 'deposit_tolerance'].includes(key)
+        ? undefined
+        : /^\d+(\.\d+)?$/.test(value)
+          ? JSON.parse(value)
+          : value,
     ),
     short_id: '77160542',
     created_at: '2026-09-21T14:13:20.000Z',

@@ -2,13 +2,15 @@ import type { RouteOptions } from 'fastify'
 import { secondText } from '../../domain/instant_text.ts'
 import { isOrderId, isShortId } from '../../domain/orders/identifiers.ts'
 import {
-  asksForMoney,
   expiredWords,
-  promisesPayout,
   reasonWords,
+  sendNothingWords,
   showNetwork,
   statusWords,
+  timeUpWords,
 } from '../../domain/orders/order_words.ts'
+import { howPaid, promisesPayout, type ToSend, whatToSend } from '../../domain/orders/what_to_send.ts'
+import type { InstantMs } from '../../domain/time.ts'
 import type { EmergencyOptions, EmergencyView, OrderView } from '../../engine/desks/desk.ts'
 import { readLinkToken } from '../auth/order_token.ts'
 import { admitAnonymous, parameterOf, type RouteContext } from '../route_context.ts'
@@ -30,7 +32,7 @@ export function orderPageRoute(context: RouteContext): RouteOptions {
       if (order === null) return answerPage(answers, request, reply, 404, unknownOrder)
       answerPage(answers, request, reply, 200, {
         title: `Order ${order.order_id}`,
-        body: orderBody(order, parts.baseUrl()),
+        body: orderBody(order, parts.baseUrl(), parts.clock.nowMs()),
       })
     },
   }
@@ -42,20 +44,19 @@ const unknownOrder = {
 <p>Or the link is not whole: open it from the mail again.</p>`,
 }
 
-function orderBody(order: OrderView, baseUrl: string): Html {
+function orderBody(order: OrderView, baseUrl: string, nowMs: InstantMs): Html {
   const { emergency, refund } = order
-  const isExpired = order.status === 'EXPIRED'
-  const asks = asksForMoney(order.status, emergency?.reasons ?? [])
-  const placeRows = asks ? placeToPayRows : placeOfDepositRows
+  const toSend = whatToSend(order, nowMs)
+  const asks = toSend.kind === 'all' || toSend.kind === 'rest'
   return html`<h1>Order ${order.order_id}</h1>
 <dl>
-${row('Status', `${order.status}: ${statusWords[order.status]}`)}
-${row(asks ? 'You send' : 'It asked for', `${order.deposit_amount} ${order.deposit_currency} on ${showNetwork(order.deposit_network)}`)}
-${isExpired ? '' : placeRows(order)}
+${row('Status', `${order.status}: ${statusWords(order, nowMs)}`)}
+${amountRows(order, toSend)}
+${placeRows(order, toSend)}
 ${row('Received', `${order.deposit_received} ${order.deposit_currency}`)}
 ${row('Confirmations', `${order.deposit_confirmations} of ${order.deposit_required_confirmations}`)}
 ${row('Deposit', order.deposit_tx_hash)}
-${promisesPayout(order.status) ? payoutRows(order) : ''}
+${promisesPayout(order, nowMs) ? payoutRows(order) : ''}
 ${emergency === undefined ? '' : destinationRows('Destination', order)}
 ${row('Payout', order.withdraw_tx_hash)}
 ${row('Created', showTime(order.created_at))}
@@ -64,9 +65,39 @@ ${row('Completed', order.completed_at === null ? null : showTime(order.completed
 ${refund === undefined ? '' : row('Refund', `${refund.amount} ${refund.currency} on ${showNetwork(refund.network)} to ${refund.address}`)}
 ${refund === undefined ? '' : row('Refund sent', refund.tx_hash)}
 </dl>
-${isExpired ? expiredPart(order) : ''}
+${noMorePart(order, toSend)}
 ${emergency === undefined ? '' : emergencyPart(order, emergency, baseUrl)}
 <p>This page shows the order as it is now; load it again to see what changed.</p>`
+}
+
+function amountRows(order: OrderView, toSend: ToSend): Html {
+  const inAll = (amount: string) =>
+    `${amount} ${order.deposit_currency} on ${showNetwork(order.deposit_network)}`
+  if (toSend.kind === 'all') return row('You send', inAll(toSend.amount))
+  return html`${row('It asked for', inAll(order.deposit_amount))}
+${toSend.kind === 'rest' ? row('Still to send', inAll(toSend.amount)) : ''}`
+}
+
+function placeRows(order: OrderView, { kind }: ToSend): Html {
+  if (order.status === 'EXPIRED') return html``
+  return kind === 'all' || kind === 'rest' ? placeToPayRows(order) : placeOfDepositRows(order)
+}
+
+/** Why nothing is to be sent, where that is so. */
+function noMorePart(order: OrderView, { kind }: ToSend): Html | '' {
+  if (order.status === 'EXPIRED') return expiredPart(order)
+  if (kind === 'too_late') return html`<p>${timeUpWords(showTime(order.expires_at))}</p>`
+  if (kind !== 'nothing') return ''
+  switch (order.status) {
+    case 'PENDING':
+      return howPaid(order) === 'more'
+        ? html`<p>More was seen than the order asks for: it may stop, and you are asked then. ${sendNothingWords}</p>`
+        : html`<p>${sendNothingWords}</p>`
+    case 'EMERGENCY':
+      return html`<p>${sendNothingWords}</p>`
+    default:
+      return ''
+  }
 }
 
 function expiredPart(order: OrderView): Html {

@@ -1,5 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../clock.ts'
 import type { Database } from '../../db/database.ts'
 import { type EmergencyReason, emergencyReasons } from '../../domain/orders/order.ts'
 import { reasonWords } from '../../domain/orders/order_words.ts'
@@ -69,6 +70,9 @@ const refunded: OrderView = {
 }
 
 let shown: OrderView = emergency
+/** Before the orders above expire, unless a test says so. */
+const IN_TIME = orderView.expires_at - 1
+let shownAtMs = IN_TIME
 let http: Harness
 beforeAll(async () => {
   const unsubscribe = async (each: Unsubscription, by: unknown) => {
@@ -80,7 +84,10 @@ beforeAll(async () => {
       findOrder: async (_, viewer) =>
         viewer.kind === 'token' && viewer.token === ORDER_TOKEN ? shown : null,
     }),
-    parts: { unsubscribing: { tokenOf, read, unsubscribe } },
+    parts: {
+      clock: { ...systemClock(), nowMs: () => shownAtMs },
+      unsubscribing: { tokenOf, read, unsubscribe },
+    },
   })
 })
 afterAll(() => http.close())
@@ -157,15 +164,19 @@ describe('unsubscribing', () => {
   })
 })
 
-async function pageOf(order: OrderView, id = ORDER_ID) {
+type Visit = { readonly id?: string; readonly nowMs?: number }
+
+async function pageOf(order: OrderView, { id = ORDER_ID, nowMs = IN_TIME }: Visit = {}) {
   shown = order
+  shownAtMs = nowMs
   const page = await http.request('GET', `/order/${id}?token=${ORDER_TOKEN}`)
   shown = emergency
+  shownAtMs = IN_TIME
   return page
 }
 
-async function rowsOf(order: OrderView, id = ORDER_ID) {
-  const { text } = await pageOf(order, id)
+async function rowsOf(order: OrderView, visit: Visit = {}) {
+  const { text } = await pageOf(order, visit)
   const rows = text.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)
   return Array.from(rows, ([, name, value]) => [name, value])
 }
@@ -198,7 +209,7 @@ describe('the page of an order', () => {
 
   test('says of an order what the names of its rows say, by its full id and by its last 8 digits', async () => {
     for (const id of [ORDER_ID, orderView.short_id]) {
-      expect(await rowsOf(settled, id)).toEqual([
+      expect(await rowsOf(settled, { id })).toEqual([
         ['Status', 'DONE: completed'],
         ...deposited,
         ['You receive', '5800.5 USDT on ERC20 (Ethereum)'],
@@ -230,33 +241,78 @@ describe('the page of an order', () => {
     emergency: { ...emergency.emergency, reasons },
   })
 
-  test('says what to send where and until when as long as that lets an order go on, and asks for nothing after that', async () => {
-    const asking = ['You send', 'To', 'Pay before']
-    const namesIn = async (order: OrderView) => (await rowsOf(order)).map(([name]) => name)
-    const open = [
-      { ...settled, status: 'NEW' },
-      { ...settled, status: 'PENDING' },
-      stoppedBy('UNDERPAID'),
-    ] satisfies OrderView[]
-    for (const order of open) {
-      expect(await namesIn(order), order.status).toEqual(expect.arrayContaining(asking))
-      expect(await rowsOf(order), order.status).toContainEqual(['Pay before', '2026-09-21 14:28:20 UTC'])
+  const TIME_UP = orderView.expires_at
+  const paid = (deposit_received: string): OrderView => ({ ...settled, status: 'PENDING', deposit_received })
+  const asking = ['You send', 'Still to send', 'To', 'Pay before']
+  const asked = (rows: readonly (readonly (string | undefined)[])[]) =>
+    rows.filter(([name]) => asking.includes(name ?? ''))
+
+  test('says what to send where and until when as long as that lets an order go on: all of it, or what is still missing', async () => {
+    const place = [
+      ['To', orderView.deposit_address],
+      ['Pay before', '2026-09-21 14:28:20 UTC'],
+    ]
+    const unpaid: OrderView = { ...settled, status: 'NEW', deposit_received: '0' }
+    expect(asked(await rowsOf(unpaid))).toEqual([['You send', '0.1 BTC on Bitcoin'], ...place])
+    for (const order of [paid('0.09'), stoppedBy('UNDERPAID')]) {
+      const rows = await rowsOf(order)
+      expect(rows).toContainEqual(['It asked for', '0.1 BTC on Bitcoin'])
+      expect(asked(rows), order.status).toEqual([['Still to send', '0.01 BTC on Bitcoin'], ...place])
     }
+  })
+
+  test('asks for nothing where nothing more lets an order go on', async () => {
     const statuses = ['EXCHANGE', 'WITHDRAW', 'DONE', 'EXPIRED', 'REFUND', 'REFUNDED'] as const
     const over = [
       ...statuses.map((status) => ({ ...settled, status })),
       ...emergencyReasons.filter((reason) => reason !== 'UNDERPAID').map((reason) => stoppedBy(reason)),
       stoppedBy('UNDERPAID', 'LATE_DEPOSIT'),
       stoppedBy('UNDERPAID', 'NETWORK_PROBLEM'),
+      { ...stoppedBy('UNDERPAID'), deposit_received: '0.1' },
+      paid('0.1'),
+      paid('0.11'),
+      { ...paid('0.0999'), deposit_tolerance: '0.0001' },
     ] satisfies OrderView[]
     for (const order of over) {
-      const names = await namesIn(order)
-      expect(names, order.status).toContain('It asked for')
+      const rows = await rowsOf(order)
       expect(
-        names.filter((name) => asking.includes(name ?? '')),
+        rows.map(([name]) => name),
         order.status,
-      ).toEqual([])
+      ).toContain('It asked for')
+      expect(asked(rows), order.status).toEqual([])
     }
+    for (const order of [paid('0.1'), stoppedBy('OVERPAID')]) {
+      expect((await pageOf(order)).text).toContain('<p>Send nothing more to its deposit address.</p>')
+    }
+    expect((await pageOf(paid('0.11'))).text).toContain('More was seen than the order asks for')
+  })
+
+  test('asks for nothing once the time is up, although the order may still have been paid', async () => {
+    const open = [orderView, paid('0.09'), stoppedBy('UNDERPAID')]
+    for (const order of open) {
+      const page = await pageOf(order, { nowMs: TIME_UP })
+      expectSafe(page)
+      expect(page.text, order.status).toContain(
+        'The time to pay it ended at 2026-09-21 14:28:20 UTC: send nothing any more. What you have sent already is not lost.',
+      )
+      expect(asked(await rowsOf(order, { nowMs: TIME_UP })), order.status).toEqual([])
+      expect((await pageOf(order)).text, order.status).not.toContain('The time to pay it ended')
+    }
+    expect(await rowsOf(orderView, { nowMs: TIME_UP })).toContainEqual([
+      'Status',
+      'NEW: looking whether it was paid in time',
+    ])
+  })
+
+  test('says of an order that is waited for what is received only when just what was asked has come', async () => {
+    const receives = async (order: OrderView, nowMs = IN_TIME) =>
+      (await rowsOf(order, { nowMs })).some(([name]) => name === 'You receive')
+    expect(await receives(orderView)).toBe(true)
+    expect(await receives(orderView, TIME_UP)).toBe(false)
+    expect(await receives(paid('0.1'), TIME_UP)).toBe(true)
+    expect(await receives({ ...paid('0.0999'), deposit_tolerance: '0.0001' })).toBe(true)
+    expect(await receives(paid('0.0999'))).toBe(false)
+    expect(await receives(paid('0.11'))).toBe(false)
   })
 
   test('asks for no money once the order has expired, and says not to send any', async () => {
@@ -304,7 +360,7 @@ describe('the page of an order', () => {
 
   test('shows account and tag beside an address that carries the tag, and beside no other', async () => {
     const says = async (account: string) => {
-      shown = { ...settled, status: 'NEW', deposit_account: account }
+      shown = { ...settled, status: 'NEW', deposit_received: '0', deposit_account: account }
       const { text } = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`)
       const rows = text.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)
       return Array.from(rows, ([, name, value]) => [name, value]).slice(2, -10)
