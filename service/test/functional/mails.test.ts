@@ -55,6 +55,15 @@ async function waitForMails(orderId: string, ...expected: string[]): Promise<San
   })
 }
 
+/** One whose first mail has come: once its time is up nobody is told any more where to pay. */
+async function createExpired() {
+  const order = await createOrder(given(), quickPair)
+  await waitForMails(order.order_id, 'waiting for your deposit')
+  await given().remote.advanceClock(16 * 60)
+  await given().waitForStatus(order.order_id, 'EXPIRED')
+  return order
+}
+
 const linksOf = ({ text }: SandboxMail) => text.match(/https?:\/\/\S+/g) ?? []
 
 describe('the life of an order', () => {
@@ -84,9 +93,7 @@ describe('the life of an order', () => {
   })
 
   test('expired: told once, with no word of the other mails', async () => {
-    const order = await createOrder(given(), quickPair)
-    await given().remote.advanceClock(16 * 60)
-    await given().waitForStatus(order.order_id, 'EXPIRED')
+    const order = await createExpired()
     await waitForMails(order.order_id, 'waiting for your deposit', 'expired')
   })
 
@@ -172,9 +179,7 @@ describe('on the wire', () => {
 
 describe('preferences', () => {
   test('one click stops a kind, the page stops all; looking stops nothing', async () => {
-    const first = await createOrder(given(), quickPair)
-    await given().remote.advanceClock(16 * 60)
-    await given().waitForStatus(first.order_id, 'EXPIRED')
+    const first = await createExpired()
     const [, expired] = await waitForMails(first.order_id, 'waiting for your deposit', 'expired')
     const link = linksOf(expired as SandboxMail).find((each) => each.includes('/unsubscribe')) ?? ''
     expect(link).toContain('.order_expired.')
@@ -191,9 +196,7 @@ describe('preferences', () => {
     expect(click.status).toBe(200)
     expect(await settings()).toEqual([{ emails: 'all', muted: ['order_expired'] }])
 
-    const second = await createOrder(given(), quickPair)
-    await given().remote.advanceClock(16 * 60)
-    await given().waitForStatus(second.order_id, 'EXPIRED')
+    const second = await createExpired()
     const [created] = await waitForMails(second.order_id, 'waiting for your deposit')
 
     const all = linksOf(created as SandboxMail).find((each) => each.includes('/unsubscribe')) ?? ''

@@ -142,6 +142,32 @@ describe('what mails say', () => {
     expect(orderMail('order_created').text).not.toContain('tag')
   })
 
+  test('order created says that who has paid already is not to pay again', () => {
+    const { text, html } = orderMail('order_created')
+    for (const part of [text, html]) {
+      expect(part).toContain('If you have paid it already, do not pay again: its page shows what has come.')
+    }
+  })
+
+  test('a mail asks for money by the name of its rows only where it is still to be sent', () => {
+    const names = (kind: OrderMailKind, more: Partial<OrderInMail>) => {
+      const { text, html } = orderMail(kind, more)
+      return [text, html].map((part) => part.match(/You send|It asked for/g))
+    }
+    expect(names('order_created', {})).toEqual([['You send'], ['You send']])
+    const later = [
+      ['payment_received', { status: 'PENDING', deposit_received: order.deposit_amount }],
+      ['order_completed', { status: 'DONE' }],
+      ['order_expired', { status: 'EXPIRED' }],
+      ['order_failed', { status: 'REFUNDED', refund }],
+      ['order_failed', { status: 'EMERGENCY', emergency }],
+      ['emergency_action_required', { status: 'EMERGENCY', emergency }],
+    ] as const
+    for (const [kind, more] of later) {
+      expect(names(kind, more), kind).toEqual([['It asked for'], ['It asked for']])
+    }
+  })
+
   test('order created names the account for the tag where the address carries it, and asks for the tag only there', () => {
     const apart = orderMail('order_created', { deposit_tag: '4711', deposit_account: 'rAccount' })
     const plain = (part: string) => part.replaceAll(/<[^>]+>/g, '').replaceAll(/\s+/g, ' ')
@@ -240,7 +266,11 @@ describe('what mails say', () => {
   test('what is received is said where that is known: neither beside a refund, nor without a payment, nor in an emergency', () => {
     const says = (kind: OrderMailKind, more: Partial<OrderInMail>) => {
       const { text, html } = orderMail(kind, more)
-      return [text, html].map((part) => part.includes('You receive'))
+      return [text, html].map((part) => {
+        // At which rate, of nothing, would be a riddle.
+        expect(part.includes(`1 BTC = ${order.rate} USDT`)).toBe(part.includes('You receive'))
+        return part.includes('You receive')
+      })
     }
     expect(says('order_created', {})).toEqual([true, true])
     expect(says('order_completed', { status: 'DONE' })).toEqual([true, true])

@@ -27,6 +27,7 @@ export function orderView(order: OrderInMail, links: OrderLinks, nowMs: InstantM
     status: order.status,
     status_words: statusWords(order, nowMs),
     ...sideView('deposit', order.deposit_currency, order.deposit_network),
+    is_to_pay: order.status === 'NEW',
     deposit_amount: order.deposit_amount,
     deposit_received: /[1-9]/.test(order.deposit_received) ? { amount: order.deposit_received } : null,
     deposit_address: address,

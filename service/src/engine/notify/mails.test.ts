@@ -5,6 +5,7 @@ import { systemClock } from '../../clock.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { claimMails, deleteMails, queueMail } from '../../db/mails.ts'
 import { muteMail, turnMailsOff } from '../../db/notification_settings.ts'
+import type { OrderInMail } from '../../domain/notifications/mail_content.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
@@ -653,6 +654,28 @@ describe('mails are handed on', () => {
     expect((await rows()).map(({ state, data }) => [state, data])).toEqual([
       ['sent', {}],
       ['given_up', {}],
+    ])
+  })
+
+  test('where to pay is not sent once the time to pay has ended, and what happened since is', async () => {
+    const order = { order_id: FIRST_ORDER, expires_at: world.clock.nowMs() + HOUR_MS } as OrderInMail
+    const data = { order }
+    await queue(`${FIRST_ORDER}:1`, { kind: 'order_created', data, orderId: FIRST_ORDER, sequence: 1 })
+    await queue(`${FIRST_ORDER}:2`, { kind: 'order_expired', data, orderId: FIRST_ORDER, sequence: 2 })
+    const early = { order: { ...order, order_id: 'CB0000000000000201', expires_at: order.expires_at + 1 } }
+    await queue('CB0000000000000201:1', { kind: 'order_created', data: early })
+    await mailServer(() => ({ kind: 'failed', why: 'it is away' })).all()
+    stage.advance(HOUR_MS)
+    const server = mailServer()
+    await server.all()
+    expect(server.sent.map(({ subject, text }) => [subject, JSON.parse(text)])).toEqual([
+      ['order_created', early],
+      ['order_expired', data],
+    ])
+    expect((await rows()).map(({ state, last_answer }) => [state, last_answer])).toEqual([
+      ['given_up', 'the time to pay its order had ended before it could be sent'],
+      ['sent', '250 taken'],
+      ['sent', '250 taken'],
     ])
   })
 

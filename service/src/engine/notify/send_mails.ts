@@ -11,6 +11,7 @@ import {
   renewMailClaim,
   returnMail,
 } from '../../db/mails.ts'
+import type { MailContent } from '../../domain/notifications/mail_content.ts'
 import { MAIL_TRIED_FOR_MS, restAfterAttemptMs } from '../../domain/notifications/mail_retries.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { Alarm } from '../alarms.ts'
@@ -152,10 +153,8 @@ async function send(
   channel: MailChannel,
   mail: ClaimedMail,
 ): Promise<MailAnswer | { readonly kind: 'useless'; readonly why: string }> {
-  const { data } = mail.content
-  if ('expires_at_ms' in data && data.expires_at_ms !== undefined && data.expires_at_ms <= clock.wallMs()) {
-    return { kind: 'useless', why: 'its link had ended before it could be sent' }
-  }
+  const why = whyUseless(mail.content, clock)
+  if (why !== null) return { kind: 'useless', why }
   let rendered: Mail
   try {
     rendered = render(mail, clock.nowMs())
@@ -163,6 +162,15 @@ async function send(
     return { kind: 'failed', why: `it could not be rendered: ${String(error)}`, mayBeContent: true }
   }
   return channel.send(rendered)
+}
+
+/** What has waited for so long that it helps nobody any more, or would do harm: whoever pays an order that is over has to ask for his money. */
+function whyUseless({ kind, data }: MailContent, clock: World['clock']): string | null {
+  if ('expires_at_ms' in data && data.expires_at_ms !== undefined && data.expires_at_ms <= clock.wallMs())
+    return 'its link had ended before it could be sent'
+  if (kind === 'order_created' && data.order.expires_at <= clock.nowMs())
+    return 'the time to pay its order had ended before it could be sent'
+  return null
 }
 
 async function write(
