@@ -52,6 +52,7 @@ const order: OrderInMail = {
   rate_type: 'fixed',
   destination: 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8',
   destination_tag: null,
+  refund_address: null,
   withdraw_tx_hash: null,
   created_at: Date.UTC(2026, 0, 2, 3, 4, 5),
   expires_at: Date.UTC(2026, 0, 2, 3, 19, 5),
@@ -223,8 +224,10 @@ describe('what mails say', () => {
     for (const part of [text, html]) {
       expect(part).toContain('Less was received than the order asks for.')
       // `deposit_received` may hold what only lies in a mempool, which no action exchanges.
-      expect(part).toContain('Exchange what was received and confirmed, and receive 400.25 USDT.')
-      expect(part).toContain('0.006 BTC back on Bitcoin, at an address that you name')
+      expect(part).toContain(
+        'Exchange what was received and confirmed, and receive 400.25 USDT on TRC20 (TRON).',
+      )
+      expect(part).toContain('0.006 BTC back on Bitcoin, at an address that you name as refund_address.')
       expect(part).toContain('token=tok-CB4821093377160542#continue')
       expect(part).toContain('token=tok-CB4821093377160542#refund')
       expect(part).not.toContain('#recalculate')
@@ -233,6 +236,40 @@ describe('what mails say', () => {
     for (const reason of emergencyReasons) {
       const mail = orderMail('emergency_action_required', { emergency: { ...emergency, reasons: [reason] } })
       expect(mail.text).not.toContain(reason)
+    }
+  })
+
+  test('an emergency names the refund address that its order has, and that another may be named', () => {
+    const refunding = { ...refund, refund_amount: '0.006', has_refund_address: true }
+    const { text, html } = orderMail('emergency_action_required', {
+      status: 'EMERGENCY',
+      refund_address: 'bc1qback',
+      emergency: { ...emergency, options: { ...emergency.options, refund: refunding } },
+    })
+    for (const part of [text, html]) {
+      expect(part).toContain('back on Bitcoin, at bc1qback, or another that you name as refund_address.')
+    }
+  })
+
+  test('every mail of an order names both its networks, and where it would have been paid to', () => {
+    const mails = [
+      ['order_created', {}],
+      ['payment_received', { status: 'PENDING', deposit_received: '0.01' }],
+      ['order_completed', { status: 'DONE' }],
+      ['order_expired', { status: 'EXPIRED' }],
+      ['order_failed', { status: 'REFUNDED', refund }],
+      ['order_failed', { status: 'EMERGENCY', emergency }],
+      ['emergency_action_required', { status: 'EMERGENCY', emergency }],
+    ] as const
+    for (const [kind, more] of mails) {
+      const { text, html } = orderMail(kind, { ...more, deposit_network: 'BEP20' })
+      for (const part of [text, html]) {
+        expect(part, kind).toContain('BEP20 (BNB Smart Chain)')
+        expect(part, kind).toContain('USDT')
+        expect(part, kind).toContain('TRC20 (TRON)')
+        const isNamed = part.includes(`${order.destination} for USDT on TRC20 (TRON)`)
+        expect(isNamed, kind).toBe(!part.includes('You receive'))
+      }
     }
   })
 

@@ -1,7 +1,13 @@
 import { currencies, isCurrencyCode } from '../../domain/catalog/currencies.ts'
 import { depositUrl, type Explorers, transactionUrl } from '../../domain/catalog/explorers.ts'
 import type { EmergencyOptionsInMail, OrderInMail } from '../../domain/notifications/mail_content.ts'
-import { expiredWords, reasonWords, showNetwork, statusWords } from '../../domain/orders/order_words.ts'
+import {
+  expiredWords,
+  reasonWords,
+  refundPlaceWords,
+  showNetwork,
+  statusWords,
+} from '../../domain/orders/order_words.ts'
 import { promisesPayout } from '../../domain/orders/what_to_send.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { View } from './template.ts'
@@ -85,7 +91,8 @@ function refundView({ refund }: OrderInMail, links: OrderLinks): View | null {
 }
 
 function actionViews(order: OrderInMail, options: EmergencyOptionsInMail, url: string): View[] {
-  const pays = (amount: string) => `${amount} ${order.receive_currency}`
+  const pays = (amount: string) =>
+    `${amount} ${order.receive_currency} on ${showNetwork(order.receive_network)}`
   const { continue: goOn, recalculate, refund } = options
   return [
     ...(goOn === null
@@ -111,9 +118,7 @@ function actionViews(order: OrderInMail, options: EmergencyOptionsInMail, url: s
       : [
           {
             label: 'Refund',
-            says: `Get ${refund.refund_amount} ${refund.currency} back on ${showNetwork(refund.network)}, ${
-              refund.has_refund_address ? "at the order's refund address" : 'at an address that you name'
-            }.`,
+            says: `Get ${refund.refund_amount} ${refund.currency} back on ${showNetwork(refund.network)}, at ${refundPlaceWords(order.refund_address)}.`,
             url: `${url}#refund`,
           },
         ]),

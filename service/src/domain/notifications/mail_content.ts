@@ -36,6 +36,7 @@ export type OrderInMail = {
   readonly rate_type: 'fixed' | 'float'
   readonly destination: string
   readonly destination_tag: string | null
+  readonly refund_address: string | null
   readonly withdraw_tx_hash: string | null
   readonly created_at: InstantMs
   readonly expires_at: InstantMs

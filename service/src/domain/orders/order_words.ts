@@ -46,6 +46,13 @@ export function timeUpWords(expiredAt: string): string {
 /** Of an order to which all has come that was asked, or more. */
 export const sendNothingWords = 'Send nothing more to its deposit address.'
 
+/** Where a refund goes: to the address that the order has, if any, unless another one comes with the choice. */
+export function refundPlaceWords(refundAddress: string | null): string {
+  return refundAddress === null
+    ? 'an address that you name as refund_address'
+    : `${refundAddress}, or another that you name as refund_address`
+}
+
 /** `ERC20 (Ethereum)`; a chain itself by its name: `Bitcoin`. */
 export function showNetwork(network: string): string {
   if (!isNetworkId(network)) return network

@@ -29,7 +29,8 @@ h1 { font-size: 1.5rem; line-height: 1.3 }
 h2 { font-size: 1.15rem; margin: 1.5rem 0 .25rem }
 dl { display: grid; grid-template-columns: minmax(7rem, auto) 1fr; gap: .35rem 1rem }
 dt { opacity: .7 }
-dd { margin: 0; overflow-wrap: anywhere }
+dd { margin: 0 }
+dd, p { overflow-wrap: anywhere }
 pre { overflow-x: auto; padding: .75rem; border: 1px solid #8886; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
 button { font: inherit; padding: .5rem 1rem; border-radius: 6px; border: 1px solid #24467d; background: #24467d; color: #fff; cursor: pointer }
 form { margin: .75rem 0 }

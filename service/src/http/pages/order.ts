@@ -4,6 +4,7 @@ import { isOrderId, isShortId } from '../../domain/orders/identifiers.ts'
 import {
   expiredWords,
   reasonWords,
+  refundPlaceWords,
   sendNothingWords,
   showNetwork,
   statusWords,
@@ -56,8 +57,7 @@ ${placeRows(order, toSend)}
 ${row('Received', `${order.deposit_received} ${order.deposit_currency}`)}
 ${row('Confirmations', `${order.deposit_confirmations} of ${order.deposit_required_confirmations}`)}
 ${row('Deposit', order.deposit_tx_hash)}
-${promisesPayout(order, nowMs) ? payoutRows(order) : ''}
-${emergency === undefined ? '' : destinationRows('Destination', order)}
+${promisesPayout(order, nowMs) ? payoutRows(order) : destinationRows('Destination', `${order.destination} for ${payoutOf(order)}`, order)}
 ${row('Payout', order.withdraw_tx_hash)}
 ${row('Created', showTime(order.created_at))}
 ${asks ? row('Pay before', showTime(order.expires_at)) : ''}
@@ -123,12 +123,16 @@ ${row(isApart ? 'With the tag or memo' : 'Tag or memo', tag)}`
 }
 
 function payoutRows(order: OrderView): Html {
-  return html`${row('You receive', `${order.receive_final_amount} ${order.receive_currency} on ${showNetwork(order.receive_network)}`)}
-${destinationRows('At', order)}`
+  return html`${row('You receive', `${order.receive_final_amount} ${payoutOf(order)}`)}
+${destinationRows('At', order.destination, order)}`
 }
 
-function destinationRows(name: string, { destination, destination_tag }: OrderView): Html {
-  return html`${row(name, destination)}
+function payoutOf({ receive_currency, receive_network }: OrderView): string {
+  return `${receive_currency} on ${showNetwork(receive_network)}`
+}
+
+function destinationRows(name: string, says: string, { destination_tag }: OrderView): Html {
+  return html`${row(name, says)}
 ${row('Its tag or memo', destination_tag)}`
 }
 
@@ -166,7 +170,7 @@ function exchangeChoice(
   baseUrl: string,
 ): readonly Html[] {
   if (option === null) return []
-  const says = `Exchanges what was received and confirmed, and pays ${option.receive_amount} ${order.receive_currency}.`
+  const says = `Exchanges what was received and confirmed, and pays ${option.receive_amount} ${payoutOf(order)}.`
   return [choice(action, label, says, requestFor(order, { action }, baseUrl))]
 }
 
@@ -176,8 +180,7 @@ function refundChoice(
   baseUrl: string,
 ): readonly Html[] {
   if (option === null) return []
-  const where = option.has_refund_address ? "the order's refund address" : 'an address that you name'
-  const says = `Sends ${option.refund_amount} ${option.currency} back on ${showNetwork(option.network)}, to ${where}.`
+  const says = `Sends ${option.refund_amount} ${option.currency} back on ${showNetwork(option.network)}, to ${refundPlaceWords(order.refund_address)}.`
   const body = {
     action: 'refund',
     ...(!option.has_refund_address && { refund_address: '<your address>' }),

@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../clock.ts'
 import type { Database } from '../../db/database.ts'
-import { type EmergencyReason, emergencyReasons } from '../../domain/orders/order.ts'
+import { type EmergencyReason, emergencyReasons, orderStatuses } from '../../domain/orders/order.ts'
 import { reasonWords } from '../../domain/orders/order_words.ts'
 import type { OrderView } from '../../engine/desks/desk.ts'
 import { type Unsubscription, unsubscribing } from '../../engine/notify/unsubscribe.ts'
@@ -192,14 +192,22 @@ describe('the page of an order', () => {
     ['Deposit', 'deposit-hash'],
   ]
 
+  /** Where it would have been paid to, where no amount is promised. */
+  const destination = [
+    ['Destination', `${orderView.destination} for USDT on ERC20 (Ethereum)`],
+    ['Its tag or memo', 'destination-tag'],
+  ]
+
   test('shows what each choice pays and how to choose it, and nothing of it is markup', async () => {
     const page = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`)
     expect(page.status).toBe(200)
     expectSafe(page)
     expect(page.text).toContain('&lt;img src=x')
     expect(page.text).toContain('id="continue"')
-    expect(page.text).toContain('and pays 400.25 USDT.')
-    expect(page.text).toContain('Sends 0.006 BTC back on Bitcoin, to an address that you name.')
+    expect(page.text).toContain('and pays 400.25 USDT on ERC20 (Ethereum).')
+    expect(page.text).toContain(
+      'Sends 0.006 BTC back on Bitcoin, to an address that you name as refund_address.',
+    )
     expect(page.text).toContain('id="refund"')
     expect(page.text).toContain('{&quot;action&quot;:&quot;refund&quot;,&quot;refund_address&quot;')
     expect(page.text).not.toContain('id="recalculate"')
@@ -226,6 +234,7 @@ describe('the page of an order', () => {
     expect(await rowsOf(refunded)).toEqual([
       ['Status', 'REFUNDED: refunded'],
       ...deposited,
+      ...destination,
       ['Created', '2026-09-21 14:13:20 UTC'],
       ['Completed', '2026-09-21 14:30:00 UTC'],
       ['Refund', '0.08 BTC on Bitcoin to refund-address'],
@@ -328,6 +337,7 @@ describe('the page of an order', () => {
       'It asked for',
       'Received',
       'Confirmations',
+      'Destination',
       'Created',
     ])
     expect((await pageOf(orderView)).text).not.toContain('Do not send anything')
@@ -337,14 +347,34 @@ describe('the page of an order', () => {
     const { text } = await pageOf(stoppedBy('UNDERPAID'))
     expect(text).not.toContain('You receive')
     expect(text).not.toContain(settled.receive_final_amount)
-    expect(text).toContain('and pays 400.25 USDT.')
+    expect(text).toContain('and pays 400.25 USDT on ERC20 (Ethereum).')
     expect(await rowsOf(stoppedBy('OVERPAID'))).toEqual([
       ['Status', 'EMERGENCY: stopped until somebody decides'],
       ...deposited,
-      ['Destination', orderView.destination],
-      ['Its tag or memo', 'destination-tag'],
+      ...destination,
       ['Created', '2026-09-21 14:13:20 UTC'],
     ])
+  })
+
+  test('names the refund address that an order has, and that another may be named', async () => {
+    const { options } = emergency.emergency
+    const refund = { ...options.refund, has_refund_address: true }
+    const { text } = await pageOf({
+      ...emergency,
+      refund_address: '<b>own</b>',
+      emergency: { ...emergency.emergency, options: { ...options, refund } },
+    })
+    expect(text).toContain(
+      'back on Bitcoin, to &lt;b&gt;own&lt;/b&gt;, or another that you name as refund_address.',
+    )
+    expect(text).toContain('{&quot;action&quot;:&quot;refund&quot;}')
+  })
+
+  test('names the network of the payout in every state', async () => {
+    for (const status of orderStatuses) {
+      const { text } = await pageOf({ ...settled, status })
+      expect(text, status).toContain('USDT on ERC20 (Ethereum)')
+    }
   })
 
   test('says why an order has stopped in words, and not in codes', async () => {
