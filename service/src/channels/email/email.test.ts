@@ -289,6 +289,93 @@ describe('what mails say', () => {
     expect(some.text).toContain('and receive 400.25 USDT')
   })
 
+  describe('a payment that was seen', () => {
+    const says = (deposit_received: string, more: Partial<OrderInMail> = {}, nowMs = IN_TIME) => {
+      const seen = { status: 'PENDING', deposit_received, ...more } as const
+      const { text, html } = orderMail('payment_received', seen, nowMs)
+      return [text, html]
+    }
+    const nothingToDo = 'It is exchanged when the network has confirmed it; you need not do anything.'
+
+    test('of just what was asked needs nothing to be done', () => {
+      for (const part of says(order.deposit_amount)) {
+        expect(part).toContain(nothingToDo)
+        expect(part).toContain('You receive')
+      }
+      for (const part of says('0.01234566', { deposit_tolerance: '0.00000001' })) {
+        expect(part).toContain(nothingToDo)
+      }
+    })
+
+    test('of less says what is missing, where it goes and until when, and promises nothing', () => {
+      for (const part of says('0.01')) {
+        expect(part).toContain('So far 0.01 of 0.01234567 BTC was seen.')
+        expect(part).toContain(
+          `Send the remaining 0.00234567 BTC on Bitcoin before 2026-01-02 03:19 UTC to ${order.deposit_address}, or the order stops and you are asked.`,
+        )
+        expect(part).toContain('If you have sent it already, do not send it again')
+        expect(part).not.toMatch(/need not do anything|You receive|You send/)
+      }
+    })
+
+    test('of less names the tag, and the account that it goes with where they are apart', () => {
+      for (const part of says('0.01', { deposit_tag: '4711' })) {
+        expect(part).toContain(`to ${order.deposit_address} with the tag or memo 4711, or the order stops`)
+      }
+      for (const part of says('0.01', { deposit_tag: '4711', deposit_account: 'rAccount' })) {
+        expect(part).toContain(
+          `to ${order.deposit_address} (or, where your wallet asks for account and tag or memo, to rAccount with 4711), or`,
+        )
+      }
+    })
+
+    test('of less asks for nothing when the time is up', () => {
+      for (const part of says('0.01', {}, order.expires_at)) {
+        expect(part).toContain('So far 0.01 of 0.01234567 BTC was seen.')
+        expect(part).toContain('The time to pay it ended at 2026-01-02 03:19 UTC: send nothing any more.')
+        expect(part).not.toMatch(/Send the remaining|need not do anything|You receive/)
+      }
+    })
+
+    test('of more says that the order stops, and promises nothing', () => {
+      for (const part of says('0.02')) {
+        expect(part).toContain('More was seen than the order asks for')
+        expect(part).not.toMatch(/need not do anything|You receive|emaining/)
+      }
+    })
+  })
+
+  test('an emergency for want of the rest says until when and where that lets the order go on, and no other does', () => {
+    const says = (kind: OrderMailKind, more: Partial<OrderInMail> = {}, nowMs = IN_TIME) => {
+      const stopped = { status: 'EMERGENCY', deposit_received: '0.01', emergency, ...more } as const
+      const { text, html } = orderMail(kind, { deposit_tag: '4711', ...stopped }, nowMs)
+      return [text, html]
+    }
+    const goesOn = `If the remaining 0.00234567 BTC on Bitcoin comes to ${order.deposit_address} with the tag or memo 4711 before 2026-01-02 03:19 UTC, the order goes on by itself.`
+    for (const kind of ['order_failed', 'emergency_action_required'] as const) {
+      for (const part of says(kind)) {
+        expect(part, kind).toContain(goesOn)
+        expect(part, kind).not.toMatch(/cannot go on|order failed/)
+      }
+      const others = [
+        ...says(kind, {}, order.expires_at),
+        ...says(kind, { emergency: { ...emergency, reasons: ['UNDERPAID', 'LATE_DEPOSIT'] } }),
+        ...says(kind, { emergency: { ...emergency, reasons: ['NETWORK_PROBLEM'] } }),
+        ...says(kind, { deposit_received: order.deposit_amount }),
+      ]
+      for (const part of others) {
+        expect(part, kind).not.toContain('goes on by itself')
+        if (kind === 'order_failed') expect(part).toContain('The order cannot go on')
+      }
+    }
+    const { subject } = orderMail('order_failed', {
+      status: 'EMERGENCY',
+      deposit_received: '0.01',
+      emergency,
+    })
+    expect(subject).toBe('Order CB4821093377160542: failed')
+  })
+
   test('failed: refunded, or nothing to choose', () => {
     const refunded = orderMail('order_failed', { status: 'REFUNDED', refund })
     for (const part of [refunded.text, refunded.html]) {

@@ -3,12 +3,15 @@ import { depositUrl, type Explorers, transactionUrl } from '../../domain/catalog
 import type { EmergencyOptionsInMail, OrderInMail } from '../../domain/notifications/mail_content.ts'
 import {
   expiredWords,
+  goesOnWords,
+  isAccountApart,
+  paymentWords,
   reasonWords,
   refundPlaceWords,
   showNetwork,
   statusWords,
 } from '../../domain/orders/order_words.ts'
-import { promisesPayout } from '../../domain/orders/what_to_send.ts'
+import { promisesPayout, whatToSend } from '../../domain/orders/what_to_send.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { View } from './template.ts'
 
@@ -24,8 +27,10 @@ export type OrderLinks = {
  */
 export function orderView(order: OrderInMail, links: OrderLinks, nowMs: InstantMs): View {
   const { emergency, deposit_address: address, deposit_account: account, deposit_tag: tag } = order
-  // Where the address carries the tag, whoever pays needs one or the other: the address, or account and tag.
-  const isApart = account !== undefined && account !== address && tag !== null
+  const isApart = isAccountApart(order)
+  const expiresAt = showTime(order.expires_at)
+  const toSend = whatToSend(order, nowMs)
+  const goesOn = goesOnWords(order, toSend, expiresAt)
   const url = links.orderUrl(order.order_id)
   const actions = emergency === undefined ? [] : actionViews(order, emergency.options, url)
   return {
@@ -37,7 +42,7 @@ export function orderView(order: OrderInMail, links: OrderLinks, nowMs: InstantM
     deposit_amount: order.deposit_amount,
     deposit_received: /[1-9]/.test(order.deposit_received) ? { amount: order.deposit_received } : null,
     deposit_address: address,
-    deposit_apart: isApart ? { account, tag } : null,
+    deposit_apart: isApart ? { account: account ?? address, tag } : null,
     deposit_tag: tag === null || isApart ? null : { tag },
     deposit_address_url: linkTo(depositUrl(links.explorers, order.deposit_network, address)),
     deposit_tx: transactionView(links, order.deposit_network, order.deposit_tx_hash),
@@ -49,7 +54,9 @@ export function orderView(order: OrderInMail, links: OrderLinks, nowMs: InstantM
     withdraw_tx: transactionView(links, order.receive_network, order.withdraw_tx_hash),
     rate: order.rate,
     rate_type: order.rate_type,
-    expires_at: showTime(order.expires_at),
+    expires_at: expiresAt,
+    payment_words: paymentWords(order, toSend, expiresAt),
+    goes_on: goesOn === null ? null : { text: goesOn },
     expired_words: expiredWords,
     order_url: url,
     is_refunded: order.status === 'REFUNDED',

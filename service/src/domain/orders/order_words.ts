@@ -1,7 +1,7 @@
 import { chainFacts, isNetworkId, networkChains } from '../catalog/networks.ts'
 import type { InstantMs } from '../time.ts'
 import type { EmergencyReason, OrderStatus } from './order.ts'
-import type { OrderToPay } from './what_to_send.ts'
+import { howPaid, type OrderToPay, type ToSend } from './what_to_send.ts'
 
 /** What mails and pages tell people where the interface has codes. */
 export function statusWords(
@@ -37,6 +37,54 @@ export const reasonWords: Readonly<Record<EmergencyReason, string>> = {
 /** What to do with an order that has expired. */
 export const expiredWords =
   'Do not send anything to its deposit address any more; make a new order. If you have sent it already, it is not lost: when it arrives, you are asked what to do with it.'
+
+type PlaceToPay = {
+  readonly deposit_address: string
+  readonly deposit_account?: string
+  readonly deposit_tag: string | null
+}
+
+/** Where the address carries the tag, whoever pays needs one or the other: the address, or account and tag. */
+export function isAccountApart(place: PlaceToPay): boolean {
+  const { deposit_address: address, deposit_account: account, deposit_tag: tag } = place
+  return account !== undefined && account !== address && tag !== null
+}
+
+function placeWords(place: PlaceToPay): string {
+  const { deposit_address: address, deposit_account: account, deposit_tag: tag } = place
+  if (isAccountApart(place))
+    return `${address} (or, where your wallet asks for account and tag or memo, to ${account} with ${tag})`
+  return tag === null ? address : `${address} with the tag or memo ${tag}`
+}
+
+type OrderInWords = OrderToPay &
+  PlaceToPay & { readonly deposit_currency: string; readonly deposit_network: string }
+
+/** What a payment that was seen means for its order, which waits. `expiredAt` is as it is shown. */
+export function paymentWords(order: OrderInWords, toSend: ToSend, expiredAt: string): string {
+  const { deposit_received: received, deposit_amount: asked, deposit_currency: currency } = order
+  if (howPaid(order) === 'more') return overpaidWords
+  const soFar = `So far ${received} of ${asked} ${currency} was seen.`
+  if (toSend.kind === 'rest')
+    return `${soFar} Send the remaining ${restWords(order, toSend.amount)} before ${expiredAt} to ${placeWords(order)}, or the order stops and you are asked. If you have sent it already, do not send it again: the order's page shows what has come.`
+  if (toSend.kind === 'too_late')
+    return `${soFar} ${timeUpWords(expiredAt)} Unless the rest was sent in time, the order stops and you are asked.`
+  return 'Your payment was seen. It is exchanged when the network has confirmed it; you need not do anything.'
+}
+
+/** Of an order that waits. */
+export const overpaidWords =
+  'More was seen than the order asks for: when the network has confirmed it, the order stops and you are asked.'
+
+/** What still lets an order go on that has stopped; null: nothing but a choice. */
+export function goesOnWords(order: OrderInWords, toSend: ToSend, expiredAt: string): string | null {
+  if (order.status !== 'EMERGENCY' || (toSend.kind !== 'all' && toSend.kind !== 'rest')) return null
+  return `If the remaining ${restWords(order, toSend.amount)} comes to ${placeWords(order)} before ${expiredAt}, the order goes on by itself.`
+}
+
+function restWords({ deposit_currency, deposit_network }: OrderInWords, rest: string): string {
+  return `${rest} ${deposit_currency} on ${showNetwork(deposit_network)}`
+}
 
 /** Of an order that may still have been paid, although nothing more is to be sent to it. `expiredAt`: as it is shown. */
 export function timeUpWords(expiredAt: string): string {

@@ -3,6 +3,9 @@ import { secondText } from '../../domain/instant_text.ts'
 import { isOrderId, isShortId } from '../../domain/orders/identifiers.ts'
 import {
   expiredWords,
+  goesOnWords,
+  isAccountApart,
+  overpaidWords,
   reasonWords,
   refundPlaceWords,
   sendNothingWords,
@@ -66,7 +69,7 @@ ${refund === undefined ? '' : row('Refund', `${refund.amount} ${refund.currency}
 ${refund === undefined ? '' : row('Refund sent', refund.tx_hash)}
 </dl>
 ${noMorePart(order, toSend)}
-${emergency === undefined ? '' : emergencyPart(order, emergency, baseUrl)}
+${emergency === undefined ? '' : emergencyPart(order, emergency, toSend, baseUrl)}
 <p>This page shows the order as it is now; load it again to see what changed.</p>`
 }
 
@@ -90,9 +93,7 @@ function noMorePart(order: OrderView, { kind }: ToSend): Html | '' {
   if (kind !== 'nothing') return ''
   switch (order.status) {
     case 'PENDING':
-      return howPaid(order) === 'more'
-        ? html`<p>More was seen than the order asks for: it may stop, and you are asked then. ${sendNothingWords}</p>`
-        : html`<p>${sendNothingWords}</p>`
+      return html`<p>${howPaid(order) === 'more' ? `${overpaidWords} ` : ''}${sendNothingWords}</p>`
     case 'EMERGENCY':
       return html`<p>${sendNothingWords}</p>`
     default:
@@ -110,13 +111,9 @@ function placeOfDepositRows({ deposit_address, deposit_tag }: OrderView): Html {
 ${row('Its tag or memo', deposit_tag)}`
 }
 
-function placeToPayRows({
-  deposit_address: address,
-  deposit_account: account,
-  deposit_tag: tag,
-}: OrderView): Html {
-  // Where the address carries the tag, whoever pays needs one or the other: the address, or account and tag.
-  const isApart = account !== undefined && account !== address
+function placeToPayRows(order: OrderView): Html {
+  const { deposit_address: address, deposit_account: account = null, deposit_tag: tag } = order
+  const isApart = isAccountApart(order)
   return html`${row('To', address)}
 ${isApart ? row('Or, where your wallet asks for account and tag, to', account) : ''}
 ${row(isApart ? 'With the tag or memo' : 'Tag or memo', tag)}`
@@ -139,6 +136,7 @@ ${row('Its tag or memo', destination_tag)}`
 function emergencyPart(
   order: OrderView,
   { reasons, options, are_options_known }: EmergencyView,
+  toSend: ToSend,
   baseUrl: string,
 ): Html {
   const choices = [
@@ -146,8 +144,10 @@ function emergencyPart(
     ...exchangeChoice('recalculate', 'Recalculate', order, options.recalculate, baseUrl),
     ...refundChoice(order, options.refund, baseUrl),
   ]
+  const goesOn = goesOnWords(order, toSend, showTime(order.expires_at))
   return html`<h2>A decision is needed</h2>
 <p>The order has stopped. ${reasons.map((reason) => reasonWords[reason]).join(' ')}</p>
+${goesOn === null ? '' : html`<p>${goesOn}</p>`}
 ${choices.length === 0 ? '' : html`<p>Whoever has the account's API key chooses, with one signed request. The amounts are those of this moment.</p>`}
 ${whyMissing(choices.length, are_options_known)}
 ${choices}`

@@ -268,6 +268,11 @@ describe('the page of an order', () => {
       expect(rows).toContainEqual(['It asked for', '0.1 BTC on Bitcoin'])
       expect(asked(rows), order.status).toEqual([['Still to send', '0.01 BTC on Bitcoin'], ...place])
     }
+    const goesOn = `If the remaining 0.01 BTC on Bitcoin comes to ${orderView.deposit_address} with the tag or memo deposit-tag before 2026-09-21 14:28:20 UTC, the order goes on by itself.`
+    expect((await pageOf(stoppedBy('UNDERPAID'))).text).toContain(`<p>${goesOn}</p>`)
+    for (const order of [stoppedBy('UNDERPAID', 'NETWORK_PROBLEM'), stoppedBy('OVERPAID'), paid('0.09')]) {
+      expect((await pageOf(order)).text, order.status).not.toContain('goes on by itself')
+    }
   })
 
   test('asks for nothing where nothing more lets an order go on', async () => {
@@ -304,6 +309,7 @@ describe('the page of an order', () => {
       expect(page.text, order.status).toContain(
         'The time to pay it ended at 2026-09-21 14:28:20 UTC: send nothing any more. What you have sent already is not lost.',
       )
+      expect(page.text, order.status).not.toContain('goes on by itself')
       expect(asked(await rowsOf(order, { nowMs: TIME_UP })), order.status).toEqual([])
       expect((await pageOf(order)).text, order.status).not.toContain('The time to pay it ended')
     }
