@@ -376,6 +376,17 @@ describe('what mails say', () => {
     expect(subject).toBe('Order CB4821093377160542: failed')
   })
 
+  test('expired says what the network has, and that what was sent is not lost', () => {
+    const { text, html } = orderMail('order_expired', { status: 'EXPIRED' })
+    for (const part of [text, html.replaceAll(/<.?strong>/g, '')]) {
+      expect(part).toContain(
+        'The order has expired: the network has no payment to it from before 2026-01-02 03:19 UTC.',
+      )
+      expect(part).toContain('when it arrives, the order goes on or you are asked.')
+      expect(part).toContain('expired without a payment in time')
+    }
+  })
+
   test('failed: refunded, or nothing to choose', () => {
     const refunded = orderMail('order_failed', { status: 'REFUNDED', refund })
     for (const part of [refunded.text, refunded.html]) {

@@ -19,7 +19,7 @@ const wordsOfStatus: Readonly<Record<OrderStatus, string>> = {
   EXCHANGE: 'being exchanged',
   WITHDRAW: 'the payout is on its way',
   DONE: 'completed',
-  EXPIRED: 'expired without a payment',
+  EXPIRED: 'expired without a payment in time',
   EMERGENCY: 'stopped until somebody decides',
   REFUND: 'the refund is on its way',
   REFUNDED: 'refunded',
@@ -30,13 +30,16 @@ export const reasonWords: Readonly<Record<EmergencyReason, string>> = {
   OVERPAID: 'More was received than the order asks for.',
   LATE_DEPOSIT: 'The payment came too late for the order.',
   RATE_SLIPPAGE: 'The rate has fallen further below the quote than was agreed.',
-  NETWORK_PROBLEM: 'A network has had trouble for too long.',
-  DESTINATION_PROBLEM: 'The destination cannot be paid.',
+  // Also for want of a reserve, of a price, or of ours that is too little; and after a refund.
+  NETWORK_PROBLEM: 'The payout or refund could not be made: a network, or this service, was not able to.',
+  // Not always the last one: after a reorganisation it is said of what had failed before.
+  DESTINATION_PROBLEM:
+    'A payment of the order could not be made to its address (the destination, or the refund address): the same choice may fail again, and a failed attempt may cost its network fee.',
 }
 
 /** What to do with an order that has expired. */
 export const expiredWords =
-  'Do not send anything to its deposit address any more; make a new order. If you have sent it already, it is not lost: when it arrives, you are asked what to do with it.'
+  'Do not send anything to its deposit address any more; make a new order. If you have sent it already, it is not lost: when it arrives, the order goes on or you are asked. For another currency or network ask the operator of this service.'
 
 type PlaceToPay = {
   readonly deposit_address: string
@@ -90,6 +93,10 @@ function restWords({ deposit_currency, deposit_network }: OrderInWords, rest: st
 export function timeUpWords(expiredAt: string): string {
   return `The time to pay it ended at ${expiredAt}: send nothing any more. What you have sent already is not lost.`
 }
+
+/** Of an order whose deposits count no more: what comes besides is unclaimed. */
+export const unclaimedWords =
+  'Send nothing more to its deposit address. What came there besides is kept for its sender: ask the operator of this service, and name the order and the transaction.'
 
 /** Of an order to which all has come that was asked, or more. */
 export const sendNothingWords = 'Send nothing more to its deposit address.'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type EmergencyReason, emergencyReasons, orderStatuses } from './order.ts'
-import { statusWords } from './order_words.ts'
+import { reasonWords, statusWords } from './order_words.ts'
 import { howPaid, type OrderToPay, promisesPayout, whatToSend } from './what_to_send.ts'
 
 /**
@@ -96,4 +96,9 @@ test('an order whose time is up is not said to wait for a deposit', () => {
   expect(words(IN_TIME)).toBe('waiting for your deposit')
   expect(words(EXPIRES_AT)).toBe('looking whether it was paid in time')
   expect(statusWords(order('DONE', '0'), EXPIRES_AT)).toBe('completed')
+})
+
+test('a payment that could not be made is not always one to the destination, nor the fault of a network', () => {
+  expect(reasonWords.DESTINATION_PROBLEM).toMatch(/or the refund address.*may fail again.*network fee/)
+  expect(reasonWords.NETWORK_PROBLEM).toMatch(/payout or refund.*a network, or this service/)
 })

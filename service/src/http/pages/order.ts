@@ -12,6 +12,7 @@ import {
   showNetwork,
   statusWords,
   timeUpWords,
+  unclaimedWords,
 } from '../../domain/orders/order_words.ts'
 import { howPaid, promisesPayout, type ToSend, whatToSend } from '../../domain/orders/what_to_send.ts'
 import type { InstantMs } from '../../domain/time.ts'
@@ -88,21 +89,28 @@ function placeRows(order: OrderView, { kind }: ToSend): Html {
 
 /** Why nothing is to be sent, where that is so. */
 function noMorePart(order: OrderView, { kind }: ToSend): Html | '' {
-  if (order.status === 'EXPIRED') return expiredPart(order)
   if (kind === 'too_late') return html`<p>${timeUpWords(showTime(order.expires_at))}</p>`
   if (kind !== 'nothing') return ''
   switch (order.status) {
+    case 'NEW':
+      return ''
     case 'PENDING':
       return html`<p>${howPaid(order) === 'more' ? `${overpaidWords} ` : ''}${sendNothingWords}</p>`
     case 'EMERGENCY':
       return html`<p>${sendNothingWords}</p>`
-    default:
-      return ''
+    case 'EXPIRED':
+      return expiredPart(order)
+    case 'EXCHANGE':
+    case 'WITHDRAW':
+    case 'DONE':
+    case 'REFUND':
+    case 'REFUNDED':
+      return html`<p>${unclaimedWords}</p>`
   }
 }
 
 function expiredPart(order: OrderView): Html {
-  return html`<p>No payment was seen before ${showTime(order.expires_at)}, so the order has expired. ${expiredWords}</p>`
+  return html`<p>The order has expired: the network has no payment to it from before ${showTime(order.expires_at)}. ${expiredWords}</p>`
 }
 
 /** Where an order was to be paid, in words that cannot be read as asking for another payment. */

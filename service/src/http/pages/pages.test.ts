@@ -319,6 +319,16 @@ describe('the page of an order', () => {
     ])
   })
 
+  test('says who has what came besides once deposits count no more', async () => {
+    const besides =
+      'Send nothing more to its deposit address. What came there besides is kept for its sender: ask the operator of this service, and name the order and the transaction.'
+    const saying = []
+    for (const status of orderStatuses) {
+      if ((await pageOf({ ...settled, status })).text.includes(besides)) saying.push(status)
+    }
+    expect(saying).toEqual(['EXCHANGE', 'WITHDRAW', 'DONE', 'REFUND', 'REFUNDED'])
+  })
+
   test('says of an order that is waited for what is received only when just what was asked has come', async () => {
     const receives = async (order: OrderView, nowMs = IN_TIME) =>
       (await rowsOf(order, { nowMs })).some(([name]) => name === 'You receive')
@@ -336,7 +346,13 @@ describe('the page of an order', () => {
     expectSafe(page)
     expect(page.text).not.toContain(expired.deposit_address)
     expect(page.text).not.toContain('deposit-tag')
-    expect(page.text).toContain('No payment was seen before 2026-09-21 14:28:20 UTC')
+    expect(page.text).toContain(
+      'The order has expired: the network has no payment to it from before 2026-09-21 14:28:20 UTC.',
+    )
+    expect(page.text).toContain('EXPIRED: expired without a payment in time')
+    expect(page.text).toContain(
+      'when it arrives, the order goes on or you are asked. For another currency or network ask the operator of this service.',
+    )
     expect(page.text).toContain('Do not send anything to its deposit address any more; make a new order.')
     expect((await rowsOf(expired)).map(([name]) => name)).toEqual([
       'Status',
