@@ -238,7 +238,7 @@ function hasLarge({ chains, orders, largeBtc }: Profile): boolean {
 
 /** A little before one that catches it, where that is rare all the same: not all before has to be gone through. */
 const nearby: Readonly<Partial<Record<FlawName, number>>> = {
-  'signs anew and sends before it stores': 120,
+  'signs anew and sends before it stores': 130,
   'checks and acts without a lock': 100,
   'pays without another look at the block': 60,
   'looks at the block once, for the draft': 1_180,
@@ -248,10 +248,10 @@ const nearby: Readonly<Partial<Record<FlawName, number>>> = {
   'asks of every deposit one block': 10,
   'asks of a large deposit no more blocks than of a small one': 230,
   'pays for more than was asked as soon as for what was asked': 220,
-  'takes the fee twice when a fixed order is priced anew': 80,
+  'takes the fee twice when a fixed order is priced anew': 90,
   'breaks a locked rate where the client goes on': 10,
   'files the second output of a transaction as extra': 30,
-  'forgets what came while a payout was under way': 75,
+  'forgets what came while a payout was under way': 210,
   'keeps the rate for who pays too late': 250,
   'gives up without proof what spends coins': 78,
 }

@@ -1,4 +1,4 @@
-import { createSecretKey, randomUUID } from 'node:crypto'
+import { createHash, createSecretKey, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { insertAddresses } from '../../src/db/addresses.ts'
 import { type Database, noLimits, openDatabase } from '../../src/db/database.ts'
@@ -80,7 +80,9 @@ export async function openGround(serverUrl: string): Promise<Ground> {
     db,
     locks,
     reserve,
-    rows: async (sql, values = []) => (await owner.query(sql, [...values])).rows,
+    // Prepared, as the service's own are: what is asked in every round is planned once.
+    rows: async (sql, values = []) =>
+      (await owner.query({ name: sqlName(sql), text: sql, values: [...values] })).rows,
     reset: async (nowMs) => {
       await reset()
       return openFundedNodes(nowMs, reserve)
@@ -95,6 +97,10 @@ export async function openGround(serverUrl: string): Promise<Ground> {
       await db.close()
     },
   }
+}
+
+function sqlName(sql: string): string {
+  return createHash('sha256').update(sql).digest('base64url')
 }
 
 async function createDatabase(serverUrl: string, name: string): Promise<string> {
@@ -220,13 +226,21 @@ async function rememberTables(owner: pg.Client): Promise<() => Promise<void>> {
     `SELECT schemaname || '.' || sequencename AS name, last_value AS reached FROM pg_sequences
      WHERE schemaname IN ('public', 'signer') AND last_value IS NOT NULL`,
   )
-  kept.push(...sequences.rows.map(({ name, reached }) => `SELECT setval('${name}', ${reached})`))
-  const deletion = [...names.map((name) => `DELETE FROM ${name}`), ...kept].join(';')
-  const truncation = [`TRUNCATE ${names.join()} CASCADE`, ...kept].join(';')
+  kept.push(...sequences.rows.map(({ name, reached }) => `PERFORM setval('${name}', ${reached})`))
+  const deletion = names.map((name) => `DELETE FROM ${name}`)
+  const truncation = `TRUNCATE ${names.join()} CASCADE`
+  // Functions, whose statements are planned once.
+  await owner.query(functionOf('delete_and_return', [...deletion, ...kept]))
+  await owner.query(functionOf('truncate_and_return', [truncation, ...kept]))
   let resets = 0
   return async () => {
     // Deleting is far quicker, as long as not too much of what was deleted lies about.
-    await owner.query(resets % EVERY === 0 ? truncation : deletion)
+    const name = resets % EVERY === 0 ? 'truncate_and_return' : 'delete_and_return'
+    await owner.query(`SELECT beginning.${name}()`)
     resets += 1
   }
+}
+
+function functionOf(name: string, statements: readonly string[]): string {
+  return `CREATE FUNCTION beginning.${name}() RETURNS void LANGUAGE plpgsql AS $$ BEGIN ${statements.join('; ')}; END $$`
 }

@@ -401,7 +401,7 @@ async function finishClients(play: Play, { life }: Process, wanted: readonly Wan
 
 /** Blocks for what waits, time for what rests; and when that does not help, money and much time. */
 function goOn(play: Play, round: number, open: Open): void {
-  if (round % 5 === 0) topUp(play)
+  if (round % 5 === 2) topUp(play)
   for (const id of play.profile.chains) {
     if (!open.chains.includes(id) && play.nodes[id].mempool().length === 0) continue
     play.nodes[id].mine(blocksToConfirm(id) + (round % 3 === 0 ? 4 : 0))
