@@ -25,7 +25,7 @@ export default defineConfig({
           testTimeout: 120_000,
           // Many begin with a PostgreSQL of their own, which takes its time on a machine that is busy with others.
           hookTimeout: 120_000,
-          maxWorkers: 6,
+          maxWorkers: 8,
           // What all of them load, each worker loads once: a fourth of their time.
           isolate: false,
           expect: polling,
@@ -38,7 +38,7 @@ export default defineConfig({
           include: ['service/test/{contract,functional}/**/*.test.ts', 'devnet/test/**/*.test.ts'],
           testTimeout: 240_000,
           hookTimeout: 240_000,
-          maxWorkers: 6,
+          maxWorkers: 8,
           isolate: false,
           expect: polling,
           execArgv,
