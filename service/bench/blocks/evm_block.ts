@@ -14,7 +14,7 @@ export type EvmBlock = {
   readonly receipts: string
   readonly parityTraces: string
   readonly callTraces: string
-  /** Units of a token that somebody got in this block, by contract and lowercase address. */
+  /** Units that somebody of ours got in this block, by contract (`null`: coin) and lowercase address. */
   readonly gained: ReadonlyMap<string, bigint>
   readonly logs: number
   readonly frames: number
@@ -64,7 +64,11 @@ export function makeEvmBlock(
   const ours = paidIn(place.height).map((index, ordinal): Tx => {
     const to = `0x${ownProgram(place.chain, index).toString('hex')}`
     const token = place.tokens[ordinal]
-    if (token === undefined) return plain(chance, to)
+    if (token === undefined) {
+      const tx = plain(chance, to)
+      gained.set(`null ${to}`, tx.root.value)
+      return tx
+    }
     gained.set(`${token} ${to}`, 1_000_000n)
     return tokenTransfer(chance, token, to, 1_000_000n)
   })

@@ -39,6 +39,9 @@ function nodeOf(blocks: readonly EvmBlock[], { traces }: EvmNodeShape) {
       case 'eth_blockNumber':
         return JSON.stringify(`0x${head.toString(16)}`)
       case 'eth_getBalance':
+        return typeof second === 'string'
+          ? '"0x3b9aca00"'
+          : JSON.stringify(`0x${gainedAt(byHash, second, `null ${first}`).toString(16)}`)
       case 'eth_gasPrice':
       case 'eth_maxPriorityFeePerGas':
         return '"0x3b9aca00"'
@@ -54,13 +57,18 @@ function nodeOf(blocks: readonly EvmBlock[], { traces }: EvmNodeShape) {
   })
 }
 
-/** `balanceOf` at a block: of ours, what it got in that block. */
+/** `balanceOf` at a block. */
 function balanceOf(
   byHash: ReadonlyMap<string, EvmBlock>,
   { to, data }: { readonly to: string; readonly data: string },
   at: unknown,
 ): string {
-  const block = byHash.get((at as { blockHash?: string }).blockHash ?? '')
-  const units = block?.gained.get(`${to.toLowerCase()} 0x${data.slice(-40)}`) ?? 0n
+  const units = gainedAt(byHash, at, `${to} 0x${data.slice(-40)}`)
   return `"0x${units.toString(16).padStart(64, '0')}"`
+}
+
+/** Of ours what they got in that block, as if they had held nothing before. */
+function gainedAt(byHash: ReadonlyMap<string, EvmBlock>, at: unknown, pair: string): bigint {
+  const block = byHash.get((at as { blockHash?: string }).blockHash ?? '')
+  return block?.gained.get(pair.toLowerCase()) ?? 0n
 }

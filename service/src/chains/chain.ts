@@ -39,7 +39,7 @@ export type Block = BlockRef & {
   readonly timeMs: InstantMs
   /**
    * Successful, final-execution transfers to addresses of ours. Of a token an event is not enough where a node can be asked for balances of
-   * this block; on TRON it cannot, and the listed contract's event is.
+   * this block, nor a trace of coin; on TRON it cannot, and the listed contract's event is.
    */
   readonly transfers: readonly Transfer[]
 }

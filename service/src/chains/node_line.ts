@@ -69,6 +69,14 @@ function loginOf({ username, password }: URL): { readonly authorization?: string
   return { authorization: `Basic ${Buffer.from(login).toString('base64')}` }
 }
 
+const TOO_LATE = 'no answer within'
+const TOO_LONG = 'the answer is longer than'
+
+/** Whether a rejection says that the answer took longer than we wait, or was longer than we take. */
+export function isTooMuch(rejection: string): boolean {
+  return rejection.startsWith(TOO_LATE) || rejection.startsWith(TOO_LONG)
+}
+
 type Limits = { readonly timeoutMs: number; readonly bytesMax: number }
 
 function exchange(
@@ -87,7 +95,7 @@ function exchange(
       resolve(outcome)
     }
     // Not an AbortSignal: that is kept for its whole time when the answer has long come, and makes an error at its end.
-    const late = setTimeout(() => end(refuse(`no answer within ${timeoutMs} ms`)), timeoutMs)
+    const late = setTimeout(() => end(refuse(`${TOO_LATE} ${timeoutMs} ms`)), timeoutMs)
     request.on('error', (error) => end(refuse(reasonOf(error))))
     request.once('upgrade', (_response, socket) => {
       socket.destroy()
@@ -114,7 +122,7 @@ function collect(
   const content = unpacked(response)
   content.on('data', (chunk: Buffer) => {
     bytes += chunk.length
-    if (bytes > bytesMax) end(refuse(`the answer is longer than ${bytesMax} bytes`))
+    if (bytes > bytesMax) end(refuse(`${TOO_LONG} ${bytesMax} bytes`))
     else chunks.push(chunk)
   })
   content.on('end', () => end(accept(Buffer.concat(chunks).toString('utf8'))))

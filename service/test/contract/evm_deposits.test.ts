@@ -2,6 +2,7 @@ import { type Address, type Hex, pad, parseTransaction, serializeTransaction, to
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FindOurs, Transfer } from '../../src/chains/chain.ts'
 import { evm } from '../../src/chains/evm/index.ts'
+import { openHttpLine } from '../harness/http_line.ts'
 import { type EvmDriver, startEvmDriver } from './evm_driver.ts'
 import { code, listedToken, transfer } from './evm_fakes.ts'
 
@@ -67,25 +68,133 @@ describe('an internal transfer is found', () => {
     const txHash = await driver.callAsFaucet(contract, pad(to), WEI)
     await driver.mine(1)
     const expected = [coins(txHash, '0.0', to, WEI)]
-    for (const tracing of ['debug', 'trace', 'auto', 'values'] as const) {
-      expect(await newest([to], evm({ ...driver.settings, tracing })), tracing).toEqual(expected)
-    }
+    await expectEachWay(to, expected)
   })
+
+  test('left behind in half, after as much was paid, and both halves are', async () => {
+    const to = (await driver.ourAddress()) as Address
+    const contract = await driver.deployCode(code.payHalfThenLeave)
+    const txHash = await driver.callAsFaucet(contract, pad(to), WEI)
+    await driver.mine(1)
+    await expectEachWay(to, [coins(txHash, '0.0', to, WEI / 2n), coins(txHash, '0.1', to, WEI / 2n)])
+  })
+})
+
+/** Whichever way the node traces. */
+async function expectEachWay(to: string, expected: readonly Transfer[]) {
+  for (const tracing of ['debug', 'trace', 'auto', 'values'] as const) {
+    expect(await newest([to], evm({ ...driver.settings, tracing })), tracing).toEqual(expected)
+  }
+}
+
+/** anvil 1.7.1 tells the latest payment once more for each of them (https://github.com/bluealloy/revm/pull/3805). */
+describe('a SELFDESTRUCT in its own favour brings nothing', () => {
+  test('after a payment by the same contract', async () => {
+    const to = (await driver.ourAddress()) as Address
+    const txHash = await driver.callAsFaucet(await driver.deployCode(code.payThenStay), pad(to), WEI)
+    await driver.mine(1)
+    await expectEachWay(to, [coins(txHash, '0.0', to, WEI)])
+    expect(await driver.holds('ETH:ETH', to)).toBe(WEI)
+  })
+
+  test('after a payment by another, however often it is made, and beside others', async () => {
+    const to = (await driver.ourAddress()) as Address
+    const other = (await driver.ourAddress()) as Address
+    const stay = await driver.deployCode(code.stay)
+    const touch = `5f5f5f5f5f73${stay.slice(2)}5af150`
+    const pay = '5f5f5f5f345f355af150'
+    const payer = await driver.deployCode(`${touch}${pay}${touch}${touch}${touch}00`)
+    const half = await driver.deployCode(code.payHalfThenLeave)
+    const often = await driver.callAsFaucet(payer, pad(to), WEI)
+    const true_ = await driver.callAsFaucet(half, pad(to), 2n * WEI)
+    const elsewhere = await driver.callAsFaucet(payer, pad(other), WEI)
+    await driver.mine(1)
+    await expectEachWay(to, [
+      coins(often, '0.0', to, WEI),
+      coins(true_, '0.0', to, WEI),
+      coins(true_, '0.1', to, WEI),
+    ])
+    await expectEachWay(other, [coins(elsewhere, '0.0', other, WEI)])
+    expect(await driver.holds('ETH:ETH', to)).toBe(3n * WEI)
+  })
+})
+
+describe('a node that has too much to do just now', () => {
+  test.each(['http_429', 'http_500', 'http_502'] as const)(
+    'by %s is asked for the whole block again later, and for no less of it',
+    async (fault) => {
+      const to = (await driver.ourAddress()) as Address
+      const bomb = await driver.deployCode(code.selfdestruct)
+      const txHash = await driver.callAsFaucet(bomb, pad(to), WEI)
+      await driver.mine(1)
+      const line = await openHttpLine(driver.settings.rpcUrl)
+      try {
+        const chain = evm({ ...driver.settings, rpcUrl: line.url, tracing: 'auto' })
+        const asked: string[] = []
+        line.meddle(({ method }) => {
+          asked.push(method)
+          return method === 'trace_block' ? fault : null
+        })
+        await expect(newest([to], chain)).rejects.toThrow(fault.slice('http_'.length))
+        expect(asked.filter((method) => /^(?:debug|trace)_/.test(method))).toEqual(['trace_block'])
+        line.meddle(null)
+        expect(await newest([to], chain)).toEqual([coins(txHash, '0.0', to, WEI)])
+      } finally {
+        await line.stop()
+      }
+    },
+  )
+})
+
+test('a node that names another balance than its traces is not believed, and says what to do', async () => {
+  const to = (await driver.ourAddress()) as Address
+  const txHash = await driver.send('ETH:ETH', to, WEI)
+  await driver.mine(1)
+  const line = await openHttpLine(driver.settings.rpcUrl)
+  try {
+    line.meddle(({ method }) => (method === 'eth_getBalance' ? { tell: '0x0' } : null))
+    const chain = evm({ ...driver.settings, rpcUrl: line.url })
+    await expect(newest([to], chain)).rejects.toThrow(/wei less came to .* update it, or use another/)
+    line.meddle(null)
+    expect(await newest([to], chain)).toEqual([coins(txHash, '0', to, WEI)])
+  } finally {
+    await line.stop()
+  }
+})
+
+test('no balance is asked for where nothing came to an address of ours', async () => {
+  const payer = await driver.deploy('Payer')
+  const outside = (await driver.outsideAddress()) as Address
+  await driver.callAsFaucet(payer, driver.encode('Payer', 'forward', [outside]), WEI)
+  await driver.mine(1)
+  const line = await openHttpLine(driver.settings.rpcUrl)
+  try {
+    const asked: string[] = []
+    line.meddle(({ method }) => {
+      asked.push(method)
+      return null
+    })
+    const chain = evm({ ...driver.settings, rpcUrl: line.url })
+    const { height } = await driver.chain.head()
+    await chain.readBlock(height, async () => new Set())
+    expect(asked).toEqual(['eth_getBlockByNumber', 'eth_getBlockReceipts', 'trace_block'])
+  } finally {
+    await line.stop()
+  }
 })
 
 test('a block is read whose calls are longer than anybody can tell, and what it brings is found', async () => {
   const to = await driver.ourAddress()
   const hoarse = await driver.deployCode(code.shout)
   const payer = await driver.deploy('Payer')
+  const bomb = await driver.deployCode(code.selfdestruct)
   const { client } = driver
   await driver.callAsFaucet(hoarse, pad(toHex(7_000)))
-  const txHash = await driver.callAsFaucet(payer, driver.encode('Payer', 'forward', [to]), WEI)
+  const paid = await driver.callAsFaucet(payer, driver.encode('Payer', 'forward', [to]), WEI)
+  const left = await driver.callAsFaucet(bomb, pad(to as Address), WEI)
   await driver.mine(1)
-  expect((await client.getBlock()).transactions.length).toBe(2)
-  for (const tracing of ['debug', 'trace', 'auto'] as const) {
-    const found = await newest([to], evm({ ...driver.settings, tracing }))
-    expect(found, tracing).toEqual([coins(txHash, '0.0', to, WEI)])
-  }
+  expect((await client.getBlock()).transactions.length).toBe(3)
+  await expectEachWay(to, [coins(paid, '0.0', to, WEI), coins(left, '0.0', to, WEI)])
 })
 
 test('tips are found that the maker of a block takes to an address of ours', async () => {

@@ -12,6 +12,12 @@ export const code = {
   staticcall: '5f5f5f5f5f355afa00',
   /** SELFDESTRUCT in favour of the address. */
   selfdestruct: '5f35ff',
+  /** CALL to the address with the value sent along, then SELFDESTRUCT in its own favour, which moves nothing (EIP-6780). */
+  payThenStay: '5f5f5f5f345f355af15030ff',
+  /** CALL to the address with half of the value sent along, then SELFDESTRUCT in favour of it, which leaves the other half. */
+  payHalfThenLeave: '5f5f5f5f600234045f355af1505f35ff',
+  /** SELFDESTRUCT in its own favour. */
+  stay: '30ff',
   /** An NFT's Transfer to the address: the topic of ERC-20's, with the number of the piece as a fourth topic. */
   nftTransfer: '60015f35337fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef5f5fa400',
   /** SHA-256, a precompile, then CALL to the address with the value sent along. */

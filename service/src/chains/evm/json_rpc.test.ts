@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { isLimit, isMethodMissing, jsonRpc, NodeRefusal, NodeSilence } from './json_rpc.ts'
+import { AnswerTooMuch, isLimit, isMethodMissing, jsonRpc, NodeRefusal, NodeSilence } from './json_rpc.ts'
 
 type Answer = (body: string, response: ServerResponse, request: IncomingMessage) => void
 let stop: (() => void) | undefined
@@ -111,6 +111,7 @@ test('traces longer than any that are honest are silence, before all of them are
   })
   const asked = jsonRpc(url, 20_000).call('trace_block', ['0x7'])
   await expect(asked).rejects.toThrow(/trace_block: the answer is longer than/)
+  await expect(asked).rejects.toBeInstanceOf(AnswerTooMuch)
 })
 
 test('what is asked together is answered in the order asked, whatever the order of the answers', async () => {

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { NodeTrouble } from '../chain.ts'
-import { openLine, readJson } from '../node_line.ts'
+import { isTooMuch, openLine, readJson } from '../node_line.ts'
 
 /** The node understood and said no. `data` carries the reason of a reverted call. */
 export class NodeRefusal extends NodeTrouble {
@@ -25,6 +25,9 @@ export class NodeSilence extends NodeTrouble {
     this.status = status
   }
 }
+
+/** There was more to say than an answer may be long, or take. Asked the same again, it would probably end so again. */
+export class AnswerTooMuch extends NodeSilence {}
 
 export type Call = { readonly method: string; readonly params: readonly unknown[] }
 
@@ -55,7 +58,10 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
       body: JSON.stringify(body),
       ...(bytesMax && { bytesMax }),
     })
-    if (!answered.ok) throw new NodeSilence(what, answered.rejection)
+    if (!answered.ok) {
+      const Failure = isTooMuch(answered.rejection) ? AnswerTooMuch : NodeSilence
+      throw new Failure(what, answered.rejection)
+    }
     const { status, text } = answered.value
     const answer = readJson(answered.value)
     const isSuccess = status >= 200 && status <= 299

@@ -1,6 +1,7 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Block, FindOurs, Transfer } from '../chain.ts'
+import { type Arrival, type BlockMoves, believeCoin, findGaps, pairOf } from './believe_hits.ts'
 import {
   checksummed,
   decodeBlockTxs,
@@ -14,7 +15,6 @@ import {
   list,
 } from './decode.ts'
 import { type JsonRpc, NodeNonsense, NodeRefusal } from './json_rpc.ts'
-import { balanceOfCall, decodeBalance } from './token_calls.ts'
 import { tokenMoves } from './token_moves.ts'
 import type { TraceBlock } from './traces.ts'
 import { type ValueMove, valueMoves } from './value_moves.ts'
@@ -27,23 +27,10 @@ export type BlockReader = {
   readonly listed: ReadonlyMap<string, AssetId>
 }
 
-/** Something that came to an address in a block, before it is known whether the address is ours. */
-type Arrival = {
-  readonly id: string
-  readonly txHash: string
-  /** Lowercase. */
-  readonly from: string
-  /** As our address table stores it. */
-  readonly to: string
-  /** The token's contract in lowercase; null for the native coin. */
-  readonly contract: string | null
-  readonly units: bigint
-  readonly isOfBlock?: true
-}
-
 /**
  * Asks for everything after the header by the block's hash, so that a reorg between two requests can only make
- * the reading fail, never mix two blocks. Cost: three requests for a block, two more when a listed token came to us.
+ * the reading fail, never mix two blocks. Cost: three requests for a block, and one more for every fifty of our addresses that coin or
+ * a listed token came to (`findGaps`).
  */
 export async function readBlock(
   reader: BlockReader,
@@ -79,41 +66,44 @@ async function readWhole(reader: BlockReader, height: number, findOurs: FindOurs
   const answer = await reader.rpc.call('eth_getBlockByNumber', [`0x${height.toString(16)}`, true])
   if (answer === null) return null
   const header = checkHeight(decodeHeader(answer), height)
-  const arrivals = await arrivalsIn(reader, header, decodeBlockTxs(answer), decodeRewards(answer))
-  const recipients = [...new Set(arrivals.map(({ to }) => to))]
+  const moves = await movesIn(reader, header, decodeBlockTxs(answer), decodeRewards(answer))
+  const recipients = [...new Set(moves.arrivals.map(({ to }) => to))]
   const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
-  const hits = arrivals.filter(({ to }) => ours.has(to))
-  const short = await findShortfalls(reader, header, arrivals, hits)
+  const hits = moves.arrivals.filter(({ to }) => ours.has(to))
+  const gaps = await findGaps(reader.rpc, reader.listed, header, moves, hits)
   const { hash, parentHash, timeMs } = header
   // Of a block that has left the chain meanwhile some nodes tell what holds on the new branch: that is no verdict.
-  if (short.size > 0 && (await blockHash(reader.rpc, height)) !== hash) throw changed(height)
+  if (gaps.size > 0 && (await blockHash(reader.rpc, height)) !== hash) throw changed(height)
   return {
     height,
     hash,
     parentHash,
     timeMs,
-    transfers: hits.map((hit) => transferOf(reader, hit, short.has(pairOf(hit)))),
+    transfers: believeCoin(height, hits, moves, gaps).map((hit) =>
+      transferOf(reader, hit, hit.contract !== null && gaps.has(pairOf(hit))),
+    ),
   }
 }
 
-async function arrivalsIn(
+async function movesIn(
   reader: BlockReader,
   header: EvmHeader,
   txs: readonly EvmTx[],
   rewards: EvmRewards,
-): Promise<readonly Arrival[]> {
-  if (txs.length === 0) return rewardsIn(header, [], rewards)
+): Promise<BlockMoves> {
+  if (txs.length === 0) return { arrivals: rewardsIn(header, [], rewards), feesWei: new Map() }
   const receipts = await receiptsOf(reader.rpc, header, txs)
   const moves = await nativeMoves(reader.trace, header, txs, receipts)
   const sent = receipts.flatMap((receipt, index) => {
     const { txHash } = receipt
-    const coins = (moves[index] ?? []).map(({ path, from, to, wei }) => ({
+    const coins = (moves[index] ?? []).map(({ path, from, to, wei, selfdestructOf }) => ({
       id: `${txHash}:call:${path}`,
       txHash,
       from,
       to: checksummed(to),
       contract: null,
       units: wei,
+      ...(selfdestructOf !== undefined && { selfdestructOf }),
     }))
     const tokens = tokenMoves(receipt).map(({ ordinal, from, to, contract, units }) => ({
       id: `${txHash}:log:${ordinal}`,
@@ -125,7 +115,16 @@ async function arrivalsIn(
     }))
     return [...coins, ...tokens]
   })
-  return [...sent, ...rewardsIn(header, receipts, rewards)]
+  return { arrivals: [...sent, ...rewardsIn(header, receipts, rewards)], feesWei: feesIn(txs, receipts) }
+}
+
+function feesIn(txs: readonly EvmTx[], receipts: readonly EvmReceipt[]): ReadonlyMap<string, bigint> {
+  const feesWei = new Map<string, bigint>()
+  for (const [index, { gasUsed, effectiveGasPriceWei }] of receipts.entries()) {
+    const sender = txs[index]?.from ?? NOBODY
+    feesWei.set(sender, (feesWei.get(sender) ?? 0n) + gasUsed * effectiveGasPriceWei)
+  }
+  return feesWei
 }
 
 /**
@@ -205,47 +204,6 @@ async function nativeMoves(
 
 function plainTree({ from, to, wei }: EvmTx) {
   return { kind: 'CALL', from, to, wei, isFailed: false, calls: [] }
-}
-
-const pairOf = ({ contract, to }: Arrival) => pairKey(contract, to)
-const pairKey = (contract: string | null, holder: string) => `${contract} ${holder.toLowerCase()}`
-
-/**
- * A contract's word is not enough, not even a listed one's: an event can be emitted without a balance moving, and a
- * fee may be taken on the way. Balances at this block and at its parent decide. The pairs of token and address that
- * hold less than the block's events say are in the answer; nothing of them is credited.
- */
-async function findShortfalls(
-  { rpc, listed }: BlockReader,
-  header: EvmHeader,
-  arrivals: readonly Arrival[],
-  hits: readonly Arrival[],
-): Promise<ReadonlySet<string>> {
-  const claimed = new Map<string, { contract: string; to: string; claimedUnits: bigint }>()
-  for (const hit of hits) {
-    if (hit.contract === null || !listed.has(hit.contract)) continue
-    claimed.set(pairOf(hit), { contract: hit.contract, to: hit.to, claimedUnits: 0n })
-  }
-  if (claimed.size === 0) return new Set()
-  for (const { contract, from, to, units } of arrivals) {
-    const income = claimed.get(pairKey(contract, to))
-    if (income !== undefined) income.claimedUnits += units
-    const spending = claimed.get(pairKey(contract, from))
-    if (spending !== undefined) spending.claimedUnits -= units
-  }
-  const pairs = [...claimed]
-  const balances = await rpc.batch(
-    pairs.flatMap(([, { contract, to }]) => [
-      balanceOfCall(contract, to, { blockHash: header.parentHash }),
-      balanceOfCall(contract, to, { blockHash: header.hash }),
-    ]),
-  )
-  const short = pairs.filter(([, { contract, claimedUnits }], index) => {
-    const before = decodeBalance(contract, balances[2 * index])
-    const after = decodeBalance(contract, balances[2 * index + 1])
-    return after - before < claimedUnits
-  })
-  return new Set(short.map(([pair]) => pair))
 }
 
 function transferOf(

@@ -1,3 +1,4 @@
+import { type CallFrame, decodeCallFrame, isAbsent } from './call_frame.ts'
 import {
   type EvmHeader,
   type EvmTx,
@@ -8,21 +9,17 @@ import {
   lowerAddress,
   quantity,
 } from './decode.ts'
-import { isMethodMissing, type JsonRpc, NodeNonsense, NodeRefusal, NodeSilence } from './json_rpc.ts'
+import {
+  AnswerTooMuch,
+  isLimit,
+  isMethodMissing,
+  type JsonRpc,
+  NodeNonsense,
+  NodeRefusal,
+  NodeSilence,
+} from './json_rpc.ts'
+import { pickValueTracer } from './pick_value_tracer.ts'
 import type { EvmSettings } from './settings.ts'
-import { VALUE_TRACER } from './value_tracer.ts'
-
-/** One call of a transaction's call tree, whichever way the node tells it. Addresses in lowercase. */
-export type CallFrame = {
-  readonly kind: string
-  readonly from: string
-  /** Null when a contract was to be created and was not. */
-  readonly to: string | null
-  readonly wei: bigint
-  /** It and everything below it was undone. */
-  readonly isFailed: boolean
-  readonly calls: readonly CallFrame[]
-}
 
 type Tracing = NonNullable<EvmSettings['tracing']>
 
@@ -31,25 +28,44 @@ export type TraceBlock = (header: EvmHeader, txs: readonly EvmTx[]) => Promise<r
 
 /**
  * What a node cannot tell in full, because somebody has made it too much, it is asked for once more, and of the value that
- * moved alone.
+ * moved alone. Any other failure (a limit on questions, a server that is down) passes, and the block is read again later.
  */
 export function blockTracer(rpc: JsonRpc, tracing: Tracing, timeoutMs: number): TraceBlock {
-  const values = debugTracer(rpc, VALUE_TRACER, timeoutMs)
+  const values = valuesTracer(rpc, timeoutMs)
   if (tracing === 'values') return values
   const full = fullTracer(rpc, tracing, timeoutMs)
   return async (header, txs) => {
     try {
       return await full(header, txs)
     } catch (error) {
-      // Nonsense is no reason: who tells that is not to be believed the second time.
-      const isTooMuch =
-        error instanceof NodeSilence || (error instanceof NodeRefusal && !isMethodMissing(error))
-      if (!isTooMuch) throw error
-      return await values(header, txs).catch(() => {
-        throw error
+      if (!isTooMuch(error)) throw error
+      return await values(header, txs).catch((reason) => {
+        throw new NodeSilence('tracing', `${messageOf(error)}; of the value alone: ${messageOf(reason)}`)
       })
     }
   }
+}
+
+/**
+ * Whether it would end so again: longer than we take or than the node tells, or not done in its time or ours. Nonsense is not: who tells
+ * that is not to be believed the second time.
+ */
+function isTooMuch(error: unknown): error is Error {
+  if (error instanceof AnswerTooMuch) return true
+  return error instanceof NodeRefusal && !isLimit(error) && TOO_MUCH.test(error.message)
+}
+
+/** Geth: "execution timeout". Reth (jsonrpsee): "Response is too big". */
+const TOO_MUCH =
+  /\btim(?:e|ed)[ -]?out\b|\bdeadline exceeded|\b(?:response|result|answer)\b.{0,20}\btoo (?:big|large|long)/i
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** The tracer is picked each time: by now another node may stand there. */
+function valuesTracer(rpc: JsonRpc, timeoutMs: number): TraceBlock {
+  return async (header, txs) => debugTracer(rpc, await pickValueTracer(rpc), timeoutMs)(header, txs)
 }
 
 function fullTracer(rpc: JsonRpc, tracing: 'auto' | 'debug' | 'trace', timeoutMs: number): TraceBlock {
@@ -98,27 +114,12 @@ async function debugTraceBlock(
       throw new NodeNonsense(`block ${header.height}: the traces are of other transactions`)
     }
     if (trace.error !== undefined) {
-      throw new NodeSilence(
-        'debug_traceBlockByHash',
-        `block ${header.height}: tracing ${tx?.hash} failed: ${String(trace.error).slice(0, 200)}`,
-      )
+      const reason = `block ${header.height}: tracing ${tx?.hash} failed: ${String(trace.error).slice(0, 200)}`
+      const Failure = TOO_MUCH.test(reason) ? AnswerTooMuch : NodeSilence
+      throw new Failure('debug_traceBlockByHash', reason)
     }
     return decodeCallFrame(trace.result)
   })
-}
-
-function decodeCallFrame(value: unknown): CallFrame {
-  const frame = fields(value, 'call frame')
-  const { type, error } = frame
-  if (typeof type !== 'string') throw new NodeNonsense("the node's call frame has no type")
-  return {
-    kind: type.toUpperCase(),
-    from: lowerAddress(frame.from, 'call frame.from'),
-    to: isAbsent(frame.to) ? null : lowerAddress(frame.to, 'call frame.to'),
-    wei: isAbsent(frame.value) ? 0n : quantity(frame.value, 'call frame.value'),
-    isFailed: !isAbsent(error) && error !== '',
-    calls: isAbsent(frame.calls) ? [] : list(frame.calls, 'call frame.calls').map(decodeCallFrame),
-  }
 }
 
 /** https://docs.erigon.tech: trace_block, the flat format of OpenEthereum. */
@@ -203,8 +204,4 @@ function decodeFlatTrace(trace: Fields): GrowingFrame {
     default:
       throw new NodeNonsense(`the node's trace is of the unknown type ${JSON.stringify(trace.type)}`)
   }
-}
-
-function isAbsent(value: unknown): value is null | undefined {
-  return value === null || value === undefined
 }

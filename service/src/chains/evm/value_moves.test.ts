@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CallFrame } from './traces.ts'
+import type { CallFrame } from './call_frame.ts'
 import { valueMoves } from './value_moves.ts'
 
 const frame = (change: Partial<CallFrame>): CallFrame => ({
@@ -48,6 +48,20 @@ describe('what moved in a transaction', () => {
 
   test.each(['CALL', 'CREATE', 'CREATE2', 'SELFDESTRUCT'])('the value of %s', (kind) => {
     expect(paths(frame({ kind }))).toEqual(['0'])
+  })
+
+  test('of a SELFDESTRUCT with the account that ran it, whatever the node says left something', () => {
+    const left = frame({ kind: 'SELFDESTRUCT', from: '0x5', to: '0x6' })
+    const ranBy = (...kinds: readonly string[]) =>
+      valueMoves(
+        kinds.reduceRight((inner, kind, at) => frame({ kind, wei: 0n, to: `0x${at}`, calls: [inner] }), left),
+      ).map(({ selfdestructOf }) => selfdestructOf)
+    expect(ranBy('CALL')).toEqual(['0x0'])
+    expect(ranBy('CALL', 'CALL')).toEqual(['0x1'])
+    expect(ranBy('CALL', 'CREATE2')).toEqual(['0x1'])
+    expect(ranBy('CALL', 'DELEGATECALL')).toEqual(['0x0'])
+    expect(ranBy('CALL', 'CALL', 'CALLCODE', 'DELEGATECALL')).toEqual(['0x1'])
+    expect(valueMoves(frame({}))[0]).not.toHaveProperty('selfdestructOf')
   })
 
   test('nothing to oneself, nothing of nothing', () => {

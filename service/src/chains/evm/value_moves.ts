@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { CallFrame } from './traces.ts'
+import type { CallFrame } from './call_frame.ts'
 
 /** Native coin that one account gave to another while a transaction ran. Addresses in lowercase. */
 export type ValueMove = {
@@ -8,6 +8,8 @@ export type ValueMove = {
   readonly from: string
   readonly to: string
   readonly wei: bigint
+  /** Of a SELFDESTRUCT: the account that ran it, which `from` has to be. */
+  readonly selfdestructOf?: string
 }
 
 /**
@@ -19,23 +21,24 @@ export type ValueMove = {
  * calls that failed for lack of balance are in the tree, and the number must not depend on the node.
  */
 export function valueMoves(root: CallFrame): readonly ValueMove[] {
-  return movesBelow(root).map(({ path, ...move }) => ({ ...move, path: pathText([0, ...path]) }))
+  return movesBelow(root, root.from).map(({ path, ...move }) => ({ ...move, path: pathText([0, ...path]) }))
 }
 
-type Move = {
-  readonly path: readonly number[]
-  readonly from: string
-  readonly to: string
-  readonly wei: bigint
-}
+type Move = Omit<ValueMove, 'path'> & { readonly path: readonly number[] }
 
-function movesBelow(frame: CallFrame): readonly Move[] {
+/** `caller`: the account that the calling code runs in. */
+function movesBelow(frame: CallFrame, caller: string): readonly Move[] {
   if (frame.isFailed) return []
   const moves: Move[] = []
-  if (carriesValue(frame)) moves.push({ path: [], from: frame.from, to: frame.to, wei: frame.wei })
+  if (carriesValue(frame)) {
+    const { from, to, wei, kind } = frame
+    moves.push({ path: [], from, to, wei, ...(kind === 'SELFDESTRUCT' && { selfdestructOf: caller }) })
+  }
+  const runsInCaller = frame.kind === 'DELEGATECALL' || frame.kind === 'CALLCODE'
+  const account = runsInCaller ? caller : (frame.to ?? caller)
   let ordinal = 0
   for (const call of frame.calls) {
-    const inner = movesBelow(call)
+    const inner = movesBelow(call, account)
     if (inner.length === 0) continue
     for (const move of inner) moves.push({ ...move, path: [ordinal, ...move.path] })
     ordinal += 1
