@@ -128,7 +128,8 @@ export async function setHouseDepositState(
 /**
  * `is_final`: it is as deep as money of any amount has to be; before that its sender or a reorganisation may take it back, also after it was
  * given back.
- * `may_count`: its order is under way, and counts it should it be open again; given back by hand, it would be paid twice.
+ * `may_count`: its order is not done, and may count it yet: should it be open again, or short of just this; given back by hand, it would be
+ * paid twice.
  * `may_replace`: its order was paid, or refunded, for more than is confirmed of its deposits by now, and this may be the same money with
  * another key: given back by hand, it would be paid twice as well.
  * `was_closed`: an operator had closed it, and turned that round when it was gone; it is back.
@@ -153,6 +154,9 @@ export type Unclaimed = {
   readonly was_closed: boolean
   readonly was_written_off: boolean
 }
+
+/** What its order may count yet, by its role: what came when it was not open, and dust of what it asks for, which may complete it. */
+const IS_OF_USE = "(role = 'extra' OR role = 'dust' AND asset = from_asset)"
 
 /** Of an order: how much of it is written off. */
 const WRITTEN_OFF = `
@@ -179,8 +183,8 @@ function unclaimed(which: string): string {
        FROM house_deposits WHERE kind <> 'reserve' AND state <> 'orphaned' ${which}
        UNION ALL
        SELECT chain, deposit_key, tx_hash, deposit_address, seen_at_ms, order_id, role, asset, units, state, block_height, status,
-         role = 'extra' AND status NOT IN ('DONE', 'REFUNDED'), role = 'extra' AND ${IS_PAID_FOR_MORE},
-         role = 'extra' AND ${WRITTEN_OFF} > 0
+         ${IS_OF_USE} AND status NOT IN ('DONE', 'REFUNDED'), ${IS_OF_USE} AND ${IS_PAID_FOR_MORE},
+         ${IS_OF_USE} AND ${WRITTEN_OFF} > 0
        FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished' ${which}) AS found
      LEFT JOIN chain_heads h USING (chain)`
 }

@@ -209,6 +209,35 @@ test('dust is recorded and changes nothing', async () => {
   await expectPaidOut(sandbox, order)
 })
 
+test('a rest that is dust completes its order', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, ethToUsdc, { amount: '0.5' })
+  await payAndBury(sandbox, order, '0.49991')
+  const short = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+  expect(short.emergency?.reasons).toEqual(['UNDERPAID'])
+  await payAndBury(sandbox, order, '0.00009')
+  const done = await expectPaidOut(sandbox, order)
+  expect(done).toMatchObject({
+    deposit_received: order.deposit_amount,
+    receive_final_amount: order.receive_amount,
+  })
+  expect(await bookedFor(sandbox, order.order_id, 'unclaimed', 'ETH:ETH')).toBe(0n)
+})
+
+test('and so does one that came before the rest of the payment, and was booked as unclaimed', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, btcToUsdt, { amount: '0.05' })
+  await payAndBury(sandbox, order, '0.00000999')
+  await sandbox.eventually('it is recorded', async () => {
+    expect(await depositsOf(sandbox, order.order_id)).toMatchObject([{ role: 'dust', state: 'confirmed' }])
+  })
+  await payAndBury(sandbox, order, '0.04999001')
+  const done = await expectPaidOut(sandbox, order)
+  expect(done.receive_final_amount).toBe(order.receive_amount)
+  expect(await statusesOf(sandbox, order.order_id)).not.toContain('EMERGENCY')
+  expect(await bookedFor(sandbox, order.order_id, 'unclaimed', 'BTC:BTC')).toBe(0n)
+})
+
 test('another asset at the address of an order is unclaimed and never credited', async () => {
   const sandbox = given()
   const order = await createOrder(sandbox, quickPair)

@@ -241,7 +241,7 @@ export async function findEarlyOutflows({ rows }: Pick<Inspected, 'rows'>): Prom
            WHEN f.kind = 'refund' THEN f.units ELSE 1 END AS least,
          (SELECT coalesce(sum(d.units), 0) FROM deposits d
           WHERE (d.bucket, d.order_id) = (o.bucket, o.order_id)
-            AND (d.role = 'counted' OR d.role = 'extra' AND f.payout_id IS DISTINCT FROM o.payout_id) AND EXISTS (
+            AND (d.role = 'counted' OR d.asset = o.from_asset AND f.payout_id IS DISTINCT FROM o.payout_id) AND EXISTS (
               SELECT FROM facts WHERE facts.bucket = o.bucket AND facts.order_id = o.order_id AND facts.outcome = 'changed'
                 AND starts_with(facts.fact_key, d.deposit_key || ':confirmed:') AND facts.at_ms <= a.drafted_at_ms)
          ) AS confirmed

@@ -4,7 +4,14 @@ import { legalMoves } from '../../src/domain/orders/testing/books.ts'
 import type { RateType } from '../../src/domain/quotes/quote.ts'
 import { checkMove, checkWayOut, openNames } from './order_states/explore.ts'
 import { exploreAside } from './order_states/explore_aside.ts'
-import { allSizes, type Bounds, firstWorld, stepsFrom } from './order_states/model.ts'
+import {
+  type Bounds,
+  firstWorld,
+  type Size,
+  sizesWithDustLeft,
+  stepsFrom,
+  usualSizes,
+} from './order_states/model.ts'
 import { prove } from './prove.ts'
 
 /**
@@ -24,14 +31,21 @@ prove('every reachable state of an order is legal and has a way out', async ({ s
       .join(', '),
   )
   // Dust and another asset are booked alike, and count as little.
-  const sizes = size === 'long' ? allSizes : (['all', 'half', 'foreign'] as const)
-  const exploreAll = (rateType: RateType) => exploreAside({ rateType, bounds, sizes })
-  const [fixed, float] = await Promise.all([exploreAll('fixed'), exploreAll('float')])
-  for (const [rateType, explored] of Object.entries({ fixed, float })) {
-    figure(`states, ${rateType}`, explored.worlds)
-    figure(`steps, ${rateType}`, explored.steps)
+  const sizes = size === 'long' ? usualSizes : (['all', 'half', 'foreign'] as const)
+  const exploreAll = (rateType: RateType, of: readonly Size[]) =>
+    exploreAside({ rateType, bounds, sizes: of })
+  const [fixed, float, fixedDust, floatDust] = await Promise.all([
+    exploreAll('fixed', sizes),
+    exploreAll('float', sizes),
+    exploreAll('fixed', sizesWithDustLeft),
+    exploreAll('float', sizesWithDustLeft),
+  ])
+  const explored = { fixed, float, 'fixed, dust left': fixedDust, 'float, dust left': floatDust }
+  for (const [which, { worlds, steps }] of Object.entries(explored)) {
+    figure(`states, ${which}`, worlds)
+    figure(`steps, ${which}`, steps)
   }
-  const moves = fixed.moves.union(float.moves)
+  const moves = new Set(Object.values(explored).flatMap((one) => [...one.moves]))
   figure('kinds of moves', moves.size)
   const legal = Object.entries(legalMoves).flatMap(([from, to]) => to.map((one) => `${from} → ${one}`))
   expect([...moves].toSorted()).toEqual(legal.toSorted())

@@ -87,7 +87,11 @@ function storyOf(play: Play, ended: Ended, { request }: Wanted, shown: OrderView
     from,
     to,
     destination: request.destination,
-    paths: pathsOf(history, { asset: from.id, address: depositPlace(shown) }),
+    paths: pathsOf(history, {
+      asset: from.id,
+      address: depositPlace(shown),
+      asked: unitsIn(from, shown.deposit_amount),
+    }),
     choices: new Set(play.choices.get(ended.order_id)),
     planned: wasMadeAnew ? alike : alike.filter(({ number }) => number === last),
   }

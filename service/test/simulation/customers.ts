@@ -148,13 +148,17 @@ const ways: Readonly<Record<Way, (asked: bigint, cut: (units: bigint) => bigint,
   under: (asked) => [(asked * 2n) / 3n],
   over: (asked) => [(asked * 4n) / 3n],
   split: (asked, cut) => [cut(asked / 3n), asked - cut(asked / 3n)],
+  'dust left': (asked, cut, { minCredit }) => [asked - cut(minCredit / 2n), minCredit / 2n],
   dust: (_, __, { minCredit }) => [minCredit / 2n],
   foreign: (_, __, { minAmount }) => [minAmount],
 }
 
-type Way = 'exact' | 'under' | 'over' | 'split' | 'dust' | 'foreign'
+type Way = 'exact' | 'under' | 'over' | 'split' | 'dust left' | 'dust' | 'foreign'
 
-const anyWay = ['exact', 'exact', 'exact', 'exact', 'under', 'over', 'dust', 'foreign', 'split'] as const
+const anyWay = [
+  ...['exact', 'exact', 'exact', 'dust left'],
+  ...['under', 'over', 'dust', 'foreign', 'split'],
+] as const satisfies readonly Way[]
 
 /** Somebody pays to the order's address: in this way, or in any. */
 export function pay(play: Play, wanted: Wanted, given: Way | null = null): void {

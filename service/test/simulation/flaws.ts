@@ -1,5 +1,5 @@
 import type { Database, Sql } from '../../src/db/database.ts'
-import type { AssetId } from '../../src/domain/catalog/assets.ts'
+import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { parseExact, stringifyExact } from '../../src/domain/exact_json.ts'
 import { add } from '../../src/domain/money/amount.ts'
@@ -118,6 +118,13 @@ export const flaws = {
         }),
     }
   },
+  'leaves out dust that completes an order': () => ({
+    database: (db) =>
+      filing(db, (values) => {
+        const isDust = (values[UNITS] as bigint) < assetOf(values[ASSET] as AssetId).minCredit
+        return isDust ? values.with(ROLE, 'dust') : values
+      }),
+  }),
   'keeps the rate for who pays too late': () => ({
     database: (db) => filing(db, (values) => values.with(IS_LATE, false)),
   }),
@@ -194,6 +201,7 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'keeps a rate locked for ever': /^what is due is paid: \S+ fixed, is DONE /,
   'takes the cost of a refund twice': /^what is due is paid: \S+ \w+, is REFUNDED /,
   'files the second output of a transaction as extra': /^all that came in time counts: /,
+  'leaves out dust that completes an order': /^all that came in time counts: /,
   'forgets what came while a payout was under way': /^all that came in time counts: /,
   'keeps the rate for who pays too late': /^who pays too late is asked: /,
   'takes who pays in time for late': /^who pays as asked is not asked about it: \S+ LATE_DEPOSIT$/,
@@ -337,6 +345,8 @@ function takingNothing(market: MarketBoard): MarketBoard {
 
 /** The columns of `deposits` in the order in which they are written. */
 const KEY = 2
+const ASSET = 5
+const UNITS = 6
 const ROLE = 7
 const IS_LATE = 8
 

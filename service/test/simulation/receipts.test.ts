@@ -11,6 +11,7 @@ import { type Course, pathsOf, receivable } from './receipts.ts'
  * How: a few blocks made by hand, with payments of amounts that tell them apart.
  */
 const { confirmations, confirmationsLarge } = chainFacts.BTC
+const ASKED = 100_000n
 const UNTIL: Course = { untilMs: 1_000, isChosen: false, lookedHeight: 0, requiredDepth: confirmations }
 
 /** Each is above the one before it, and brings these satoshi, in one transaction for each list. */
@@ -35,7 +36,7 @@ const nothing: bigint[][] = []
 const above = Array.from({ length: confirmations - 1 }, () => nothing)
 
 function sumsOf(history: readonly Block[], course: Partial<Course> = {}): bigint[] {
-  const paths = pathsOf(history, { asset: 'BTC:BTC', address: 'the order' })
+  const paths = pathsOf(history, { asset: 'BTC:BTC', address: 'the order', asked: ASKED })
   return [...receivable(paths, { ...UNTIL, ...course })].sort()
 }
 
@@ -49,6 +50,17 @@ test('nothing counts before it is deep, nor from another address or asset, nor d
   const [first, ...others] = chainOf(null, 'a', [[[10_000n]], ...above]) as [Block, ...Block[]]
   const foreign = first.transfers.map((transfer) => ({ ...transfer, to: 'somebody' }))
   expect(sumsOf([{ ...first, transfers: foreign }, ...others])).toEqual([])
+})
+
+test('dust counts that makes of too little what was asked, whichever comes first, and one alone', () => {
+  const rest = 999n
+  const short = ASKED - rest
+  expect(sumsOf(chainOf(null, 'a', [[[short]], [[rest]], ...above]))).toEqual([ASKED])
+  expect(sumsOf(chainOf(null, 'a', [[[rest]], [[short]], ...above]))).toEqual([ASKED])
+  expect(sumsOf(chainOf(null, 'a', [[[short]], [[rest], [rest]], ...above]))).toEqual([ASKED])
+  expect(sumsOf(chainOf(null, 'a', [[[short]], [[rest - 1n]], [[1n]], ...above]))).toEqual([short])
+  expect(sumsOf(chainOf(null, 'a', [[[ASKED]], [[rest]], ...above]))).toEqual([ASKED])
+  expect(sumsOf(chainOf(null, 'a', [[[short]], [[rest]], [[10_000n]], ...above]))).toEqual([short + 10_000n])
 })
 
 test('an order waits for what lies in a block, unless its client does not', () => {
@@ -105,6 +117,6 @@ test('what the house pays for a sweep to an address is nothing that came for its
   await nodes.ETH.send((await keys.pay(draft.value)).bytes)
   nodes.ETH.pay([{ to: address, asset: 'ETH:ETH', units: 10n ** 17n }])
   nodes.ETH.mine(1)
-  const last = pathsOf(nodes.ETH.history(), { asset: 'ETH:ETH', address }).at(-1)
+  const last = pathsOf(nodes.ETH.history(), { asset: 'ETH:ETH', address, asked: 10n ** 17n }).at(-1)
   expect(last?.arrivals.map(({ units }) => units)).toEqual([10n ** 17n])
 })

@@ -2,28 +2,38 @@ import type { Block } from '../../src/chains/chain.ts'
 import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { assetOf } from '../../src/domain/catalog/assets.ts'
 
-/** A payment that counts: to the order's address, in its asset, and more than dust. */
+/** A payment to the order's address, in its asset. */
 export type Arrival = { readonly txHash: string; readonly units: bigint; readonly height: number }
 
-/** A block, and what had come to an order when it was the newest one. */
+/** A block, and what had come to an order, and counts for it, when it was the newest one. */
 export type Path = { readonly head: Block; readonly arrivals: readonly Arrival[] }
 
-export type PaidTo = { readonly asset: AssetId; readonly address: string }
+export type PaidTo = { readonly asset: AssetId; readonly address: string; readonly asked: bigint }
 
 /** A chain as it was at any moment, and on any branch, is the blocks below one of these. */
-export function pathsOf(history: readonly Block[], { asset, address }: PaidTo): readonly Path[] {
-  const { minCredit } = assetOf(asset)
+export function pathsOf(history: readonly Block[], paidTo: PaidTo): readonly Path[] {
+  const { asset, address } = paidTo
   const known = new Map<string, readonly Arrival[]>()
-  return history.map((head) => {
+  return history.flatMap((head) => {
     const before = known.get(head.parentHash) ?? []
-    const here = head.transfers.filter(
-      (transfer) => transfer.to === address && transfer.asset === asset && transfer.units >= minCredit,
-    )
+    const here = head.transfers.filter((transfer) => transfer.to === address && transfer.asset === asset)
     const more = here.map(({ txHash, units }) => ({ txHash, units, height: head.height }))
-    const arrivals = more.length === 0 ? before : [...before, ...more]
-    known.set(head.hash, arrivals)
-    return { head, arrivals }
+    const came = more.length === 0 ? before : [...before, ...more]
+    known.set(head.hash, came)
+    return countable(came, paidTo).map((arrivals) => ({ head, arrivals }))
   })
+}
+
+/** What counts of all that came: no dust, but one of those that make of too little what was asked. Which of several is not said. */
+function countable(came: readonly Arrival[], { asset, asked }: PaidTo): readonly (readonly Arrival[])[] {
+  const { minCredit, step } = assetOf(asset)
+  const usual = came.filter(({ units }) => units >= minCredit)
+  const isShort = sumOf(usual) < asked
+  const missing = asked - sumOf(usual)
+  const isMissing = ({ units }: Arrival) => isShort && units >= missing && units < missing + step
+  const completing = came.filter((one) => !usual.includes(one) && isMissing(one))
+  if (completing.length === 0) return [usual]
+  return completing.map((one) => came.filter((arrival) => arrival === one || usual.includes(arrival)))
 }
 
 export type Course = {

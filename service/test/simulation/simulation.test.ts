@@ -101,6 +101,7 @@ const happenings: readonly (readonly [string, RegExp])[] = [
   ),
   ['times that ran out', /^times that ran out$/],
   ['orders', /^move: →NEW$/],
+  ['payments in two parts of which one is dust', /^payment: dust left$/],
   ['orders that expired', /^move: .*→EXPIRED$/],
   ['orders judged by time while something lay in a mempool', /^judged by time: changed$/],
   ['orders that came into EMERGENCY', /^move: .*→EMERGENCY$/],

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { createSigner } from '@cambist/sdk'
 import { describe, expect, test } from 'vitest'
 import webhookVectors from '../../src/channels/webhook/webhook_vectors.json' with { type: 'json' }
+import { currencies } from '../../src/domain/catalog/currencies.ts'
 import vectors from '../../src/http/auth/signature_vectors.json' with { type: 'json' }
 import { problems } from '../../src/http/errors.ts'
 
@@ -94,6 +95,12 @@ test('the interface lists every error code with its status, and no other', () =>
   const listed = rows.map(([, status, code]) => [code, Number(status)])
   const known = Object.entries(problems).map(([code, { status }]) => [code, status])
   expect(listed.toSorted()).toEqual(known.toSorted())
+})
+
+test('the interface says of every currency what is dust', () => {
+  const leasts = Object.entries(currencies).map(([code, { minCredit }]) => `${minCredit} ${code}`)
+  const listed = leasts.join(', ').replace(/, ([^,]+)$/, ' or $1')
+  expect(read('docs/api.md')).toContain(`A deposit is dust below ${listed}.`)
 })
 
 describe('the signature vectors of docs/api.md', () => {

@@ -10,7 +10,10 @@ export type Currency = {
   readonly maxAmount: string
   /** The least we pay out: below it a payout costs more than it brings, or is dust to the network. */
   readonly minPayout: string
-  /** The least deposit that counts; anything smaller, which anybody can send by the thousand, is recorded and left alone. */
+  /**
+   * The least deposit that counts; anything smaller, which anybody can send by the thousand, is recorded and left alone, unless it is all
+   * that its order is short of.
+   */
   readonly minCredit: string
   /** 1 is shown first. */
   readonly priority: number

@@ -5,7 +5,14 @@ import { amountOf, showAmount } from '../money/amount.ts'
 import { convertBack } from '../money/rate.ts'
 import type { RateType } from '../quotes/quote.ts'
 import { decide } from './decide.ts'
-import { type Deposit, emergencyReasons, nothingFailed, type Order, receivedSoFar } from './order.ts'
+import {
+  type Deposit,
+  emergencyReasons,
+  nothingFailed,
+  type Order,
+  orphaned,
+  receivedSoFar,
+} from './order.ts'
 import { checkBooks } from './testing/books.ts'
 import {
   confirm,
@@ -32,8 +39,10 @@ import {
   writeDown,
 } from './testing/scenes.ts'
 import {
+  allButDust,
   costOn,
   debitOf,
+  dustLeft,
   EXPIRES_MS,
   exactly,
   liveOutflow,
@@ -88,6 +97,8 @@ const mineElsewhere = (name: string, units: bigint) => {
 const goOnWithPrice = (changeBps: bigint) =>
   say((story) => ({ kind: 'ExchangePriced', quote: priceNow(story, changeBps) }))
 const goAhead = say((story) => ({ kind: 'ActionChosen', action: 'continue', quote: priceNow(story) }))
+
+const unclaimed = (scene: Scene) => debitOf(scene.story, 'ETH:ETH', 'unclaimed')
 
 const ASKED = exactly('ETH:ETH', '0.5').units
 
@@ -681,8 +692,6 @@ describe('deep reorganisations', () => {
 })
 
 describe('what came while the order could not use it counts when it is open again', () => {
-  const unclaimed = (scene: Scene) => debitOf(scene.story, 'ETH:ETH', 'unclaimed')
-
   test.each(['withdrawGone', 'withdrawLost'] as const)('sent in place of a deposit, from %s', (name) => {
     const replaced = goOn(scenes[name], mine('d2', 100n), confirm('d2'))
     expect([depositOf(replaced, 'd2').role, unclaimed(replaced)]).toEqual(['extra', -ASKED])
@@ -933,6 +942,119 @@ describe('refunds', () => {
       }
     })
     expect(orderOf(goOn(scenes.emergencyOver, all)).state).toMatchObject({ status: 'REFUND' })
+  })
+})
+
+describe('dust', () => {
+  const { order } = startStory()
+  const rest = dustLeft(order)
+  const short = mineUnits('d1', allButDust(order))
+  const dust = mineUnits('dust', rest)
+  const roleOf = (scene: Scene) => depositOf(scene, 'dust').role
+  const underpaid = setScene({}, short, confirm('d1'))
+
+  test('that is all an order was short of lets it go on', () => {
+    const mined = goOn(underpaid, dust)
+    expect([roleOf(mined), receivedSoFar(orderOf(mined)).units]).toEqual(['counted', ASKED])
+    expect(reasonsOf(mined)).toEqual(['UNDERPAID'])
+    const due = goOn(mined, confirm('dust'))
+    expect([orderOf(due).state.status, unclaimed(due)]).toEqual(['EXCHANGE', 0n])
+    const settled = orderOf(goOn(due, price))
+    expect(settled.state).toMatchObject({
+      settlement: { received: { units: ASKED }, paid: settled.terms.promises },
+    })
+  })
+
+  test('counts whatever came first, also when it was booked as unclaimed', () => {
+    const first = setScene({}, dust, confirm('dust'))
+    expect([orderOf(first).state.status, roleOf(first), unclaimed(first)]).toEqual(['NEW', 'dust', -rest])
+    const both = goOn(first, short)
+    expect([orderOf(both).state.status, roleOf(both), unclaimed(both)]).toEqual(['PENDING', 'counted', 0n])
+    expect(orderOf(goOn(both, confirm('d1'))).state.status).toBe('EXCHANGE')
+    const atOnce = setScene({}, dust, short, confirm('dust'), confirm('d1'))
+    expect(orderOf(atOnce).state.status).toBe('EXCHANGE')
+  })
+
+  test.each([
+    ['leaves too little', setScene({}, short, mineUnits('dust', rest - 1n))],
+    ['makes it too much', setScene({}, short, mineUnits('dust', rest + 10n ** 10n))],
+    ['comes to what was asked already', setScene({}, mine('d1', 100n), dust)],
+    ['comes to too much', setScene({}, mine('d1', 200n), dust)],
+    ['comes where the tolerance asks for no more', setScene({ toleranceBps: 50n }, short, dust)],
+  ])('that %s does not', (_, scene) => {
+    expect(roleOf(scene)).toBe('dust')
+    expect(orderOf(scene).state.status).not.toBe('EXCHANGE')
+  })
+
+  test('counts once, and what else fits does when that one is gone', () => {
+    const twice = goOn(underpaid, dust, mineUnits('more', rest))
+    expect([roleOf(twice), depositOf(twice, 'more').role]).toEqual(['counted', 'dust'])
+    const other = goOn(twice, confirm('more'), unmine('dust'))
+    expect([roleOf(other), depositOf(other, 'more').role]).toEqual(['dust', 'counted'])
+    expect(unclaimed(other)).toBe(0n)
+    const back = goOn(other, dust)
+    expect([roleOf(back), depositOf(back, 'more').role]).toEqual(['dust', 'counted'])
+  })
+
+  test('counts within the tolerance of what was asked', () => {
+    const least = exactly('ETH:ETH', '0.4975').units
+    const setting = { toleranceBps: 50n }
+    expect(roleOf(setScene(setting, mineUnits('d1', least - rest), dust))).toBe('counted')
+    expect(roleOf(setScene(setting, mineUnits('d1', least - rest - 1n), dust))).toBe('dust')
+  })
+
+  test('is dust again when a reorganisation takes what it completes, and counts when that is back', () => {
+    const due = goOn(underpaid, dust, confirm('dust'))
+    const lost = goOn(due, unmine('d1'))
+    expect([orderOf(lost).state.status, roleOf(lost), unclaimed(lost)]).toEqual(['PENDING', 'dust', -rest])
+    const gone = goOn(lost, vanish('d1'))
+    expect([orderOf(gone).state.status, unclaimed(gone)]).toEqual(['NEW', -rest])
+    const back = goOn(gone, short)
+    expect([roleOf(back), unclaimed(back)]).toEqual(['counted', 0n])
+    expect(orderOf(goOn(back, confirm('d1'))).state.status).toBe('EXCHANGE')
+  })
+
+  test('is waited for when its own block is lost, and nothing stays booked of it', () => {
+    for (const acts of [[confirm('dust'), unmine('dust')], [unmine('dust')]]) {
+      const lost = goOn(setScene({}, short, dust, confirm('d1')), ...acts)
+      expect([orderOf(lost).state.status, roleOf(lost), unclaimed(lost)]).toEqual(['PENDING', 'counted', 0n])
+      expect(orderOf(goOn(lost, dust, confirm('dust'))).state.status).toBe('EXCHANGE')
+      expect(reasonsOf(goOn(lost, vanish('dust')))).toEqual(['UNDERPAID'])
+    }
+  })
+
+  test('of a payout that is on its way stays a part of it', () => {
+    const paid = goOn(underpaid, dust, confirm('dust'), price, writeDown, send)
+    const lost = goOn(paid, unmine('dust'))
+    expect([roleOf(lost), orphaned(orderOf(lost)).units]).toEqual(['counted', rest])
+    const back = goOn(lost, dust, confirm('dust'))
+    expect([roleOf(back), orphaned(orderOf(back)).units]).toEqual(['counted', 0n])
+    const failed = goOn(lost, fail)
+    expect(reasonsOf(failed)).toEqual(['UNDERPAID', 'DESTINATION_PROBLEM'])
+    const both = goOn(paid, unmine('d1'), fail)
+    expect([roleOf(both), unclaimed(both)]).toEqual(['dust', -rest])
+  })
+
+  test('is dust again when the payout fails and more has come meanwhile', () => {
+    const scene = goOn(underpaid, dust, confirm('dust'), price, mine('d2', 50n), confirm('d2'), fail)
+    expect([roleOf(scene), unclaimed(scene)]).toEqual(['dust', -rest])
+    expect(reasonsOf(scene)).toEqual(['OVERPAID', 'DESTINATION_PROBLEM'])
+  })
+
+  test('is not kept from counting by what others let lie in a mempool', () => {
+    const scene = goOn(underpaid, see('d2', 50n), dust, confirm('dust'))
+    expect([orderOf(scene).state.status, depositOf(scene, 'd2').role]).toEqual(['EXCHANGE', 'extra'])
+  })
+
+  test('that comes too late is for the customer to choose about', () => {
+    const late = goOn({ ...underpaid, nowMs: LATE_MS }, dust, confirm('dust'))
+    expect([roleOf(late), reasonsOf(late)]).toEqual(['counted', ['LATE_DEPOSIT']])
+  })
+
+  test('that is on its way when the choice is made is dust', () => {
+    const chosen = goOn(underpaid, dust, refund)
+    expect(roleOf(chosen)).toBe('dust')
+    expect(unclaimed(goOn(chosen, confirm('dust')))).toBe(-rest)
   })
 })
 

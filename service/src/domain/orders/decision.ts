@@ -4,7 +4,7 @@ import type { PayoutId } from '../payouts/intent.ts'
 import type { Quote } from '../quotes/quote.ts'
 import type { InstantMs } from '../time.ts'
 import { payoutIdOf } from './identifiers.ts'
-import type { Deposit, Order, OrderState } from './order.ts'
+import { type Deposit, isDust, type Order, type OrderState } from './order.ts'
 
 /** What the engine has to do because of a decision; rows, not calls. */
 export type Effect =
@@ -49,7 +49,7 @@ export function nextOutflow(order: Order): { readonly next: Order; readonly payo
 export function closeCounting(order: Order): Order {
   const deposits = order.deposits.map((deposit): Deposit => {
     const isOpen = deposit.role === 'counted' && deposit.state !== 'confirmed'
-    return isOpen ? { ...deposit, role: 'extra' } : deposit
+    return isOpen ? { ...deposit, role: isDust(deposit.amount) ? 'dust' : 'extra' } : deposit
   })
   return { ...order, deposits }
 }

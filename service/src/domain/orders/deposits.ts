@@ -3,7 +3,8 @@ import * as ledger from '../ledger/postings.ts'
 import type { Amount } from '../money/amount.ts'
 import type { InstantMs } from '../time.ts'
 import { closeCounting, type Decision, ignore, move } from './decision.ts'
-import { depositReasons, isAboutDeposits, takeBack } from './emergency.ts'
+import { isOpen, type Recounted, recountDust } from './dust_that_counts.ts'
+import { depositReasons, isAboutDeposits, undoOutflow } from './emergency.ts'
 import type { Fact } from './facts.ts'
 import { AWAITED_MS, isLockOffered } from './lock_held.ts'
 import {
@@ -59,19 +60,12 @@ function isPastLock({ terms }: Order, { block, seenAtMs }: Fact & { kind: 'Depos
 /** Worked out at every sighting: mined again elsewhere, a contract may move another amount, or another asset. */
 function roleOf(order: Order, amount: Amount, known: Deposit | undefined): DepositRole {
   if (amount.asset !== order.terms.from) return 'foreign'
+  // What the outflow was made of is back after a deep reorganisation; anything else came too late to be used.
+  const isOrphan = mayHavePaid(order) && known?.role === 'counted' && known.amount.units === amount.units
+  if (isOrphan) return 'counted'
+  // Until it is counted with all the others: `recountDust`.
   if (isDust(amount)) return 'dust'
-  switch (order.state.status) {
-    case 'NEW':
-    case 'PENDING':
-    case 'EXPIRED':
-    case 'EMERGENCY':
-      return 'counted'
-    default: {
-      // What the outflow was made of is back after a deep reorganisation; anything else came too late to be used.
-      const isOrphan = mayHavePaid(order) && known?.role === 'counted' && known.amount.units === amount.units
-      return isOrphan ? 'counted' : 'extra'
-    }
-  }
+  return isOpen(order.state) ? 'counted' : 'extra'
 }
 
 /**
@@ -84,9 +78,9 @@ export function onDepositUnmined(order: Order, key: string, nowMs: InstantMs): D
   if (deposit === undefined || deposit.block === null) return ignore('it is in no block')
   const unmined: Deposit = { ...deposit, state: 'seen', block: null }
   if (deposit.state !== 'confirmed') {
-    const next = withDeposit(order, unmined)
+    const { next, postings } = recount(withDeposit(order, unmined))
     const state = stateByDeposits(next)
-    return move(next, state.status === 'EXCHANGE' ? order.state : state, nowMs)
+    return move(next, state.status === 'EXCHANGE' ? order.state : state, nowMs, postings)
   }
   if (deposit.role !== 'counted') {
     const booked = ledger.reversed(ledger.unclaimedReceived(deposit.amount))
@@ -95,10 +89,10 @@ export function onDepositUnmined(order: Order, key: string, nowMs: InstantMs): D
   if (mayHavePaid(order)) {
     return move(withDeposit(order, unmined), order.state, nowMs, ledger.depositOrphaned(deposit.amount))
   }
-  const { next, postings, effects } = takeBack(order)
-  const reopened = withDeposit(next, unmined)
+  const { next, postings, effects } = undoOutflow(order)
   const booked = ledger.reversed(ledger.depositReceived(deposit.amount))
-  return move(reopened, openState(reopened), nowMs, [...postings, ...booked], effects)
+  const { next: reopened, postings: recounted } = recountDust(withDeposit(next, unmined))
+  return move(reopened, openState(reopened), nowMs, [...postings, ...booked, ...recounted], effects)
 }
 
 /** Once an exact transaction was written down, only the chain can say that it never pays. */
@@ -154,7 +148,12 @@ export function onOrderExpired(order: Order, atMs: InstantMs, nowMs: InstantMs):
 
 /** What the order is, now that its deposits are these. */
 function reconsider(order: Order, nowMs: InstantMs, postings: readonly Posting[] = []): Decision {
-  return become(order, stateByDeposits(order), nowMs, postings)
+  const { next, postings: recounted } = recount(order)
+  return become(next, stateByDeposits(next), nowMs, [...postings, ...recounted])
+}
+
+function recount(order: Order): Recounted {
+  return isOpen(order.state) ? recountDust(order) : { next: order, postings: [] }
 }
 
 function become(

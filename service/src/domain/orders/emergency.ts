@@ -2,6 +2,7 @@ import type { Posting } from '../ledger/postings.ts'
 import * as ledger from '../ledger/postings.ts'
 import type { InstantMs } from '../time.ts'
 import { type Decision, type Effect, move } from './decision.ts'
+import { type Recounted, recountDust } from './dust_that_counts.ts'
 import {
   compareToAsked,
   countedDeposits,
@@ -41,17 +42,20 @@ export function toEmergencyAfter(
   return move(next, state, nowMs, [...extraPostings, ...postings], effects)
 }
 
-type TakenBack = {
-  readonly next: Order
-  readonly postings: readonly Posting[]
-  readonly effects: readonly Effect[]
-}
+type TakenBack = Recounted & { readonly effects: readonly Effect[] }
 
 /**
  * Undoes what an unfinished exchange or refund booked; only for outflows that provably never pay. What came while the order could
  * not use it counts from here on: it may have been sent to replace what is gone, and the customer is asked about all that came.
  */
 export function takeBack(order: Order): TakenBack {
+  const { next, postings, effects } = undoOutflow(order)
+  const recounted = recountDust(next)
+  return { next: recounted.next, postings: [...postings, ...recounted.postings], effects }
+}
+
+/** The same, where a deposit is about to change, and dust is counted with it. */
+export function undoOutflow(order: Order): TakenBack {
   const { state } = order
   const { next, postings: counted } = countExtras({ ...order, isOutflowCommitted: false })
   const cancelled = ledger.orphanCancelled(orphaned(order))
@@ -83,7 +87,7 @@ export function takeBack(order: Order): TakenBack {
 }
 
 /** The other way round than `closeCounting`. */
-function countExtras(order: Order): Pick<TakenBack, 'next' | 'postings'> {
+function countExtras(order: Order): Recounted {
   const extras = order.deposits.filter(({ role }) => role === 'extra')
   const booked = extras.filter(({ state }) => state === 'confirmed')
   const deposits = order.deposits.map(

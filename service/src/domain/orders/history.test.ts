@@ -4,11 +4,13 @@ import { assert } from '../assert.ts'
 import type { AssetId } from '../catalog/assets.ts'
 import { type Amount, amountOf } from '../money/amount.ts'
 import type { Fact } from './facts.ts'
-import type { OrderStatus } from './order.ts'
+import type { Order, OrderStatus } from './order.ts'
 import { checkBooks, finalStatuses, legalMoves } from './testing/books.ts'
 import {
+  allButDust,
   commit,
   costOn,
+  dustLeft,
   ETH_TO_USDT,
   EXPIRES_MS,
   exactly,
@@ -55,9 +57,16 @@ const PAIRS: readonly Pair[] = [
   { from: 'BTC:BTC', to: 'USDT:ERC20', asks: '0.04' },
 ]
 
-/** What a deposit may bring, as a share of what is asked; the last one is another asset. */
-const SIZES_BPS = [10_000n, 5_000n, 4_000n, 9_990n, 12_000n, 1n, 10_000n] as const
-const FOREIGN_SIZE = SIZES_BPS.length - 1
+const share = (bps: bigint) => (order: Order) => (order.terms.asks.units * bps) / 10_000n
+
+/** What a deposit may bring; the last one is another asset. */
+const SIZES: readonly ((order: Order) => bigint)[] = [
+  ...[10_000n, 5_000n, 4_000n, 9_990n, 12_000n, 1n].map(share),
+  allButDust,
+  dustLeft,
+  share(10_000n),
+]
+const FOREIGN_SIZE = SIZES.length - 1
 
 const TRANSACTIONS_MAX = 3
 
@@ -209,9 +218,9 @@ function depositFact(run: Run, step: DepositStep): Fact | null {
   }
 }
 
-function sizeOf({ order: { terms } }: Story, size: number): Amount {
-  if (size === FOREIGN_SIZE) return exactly(terms.from === 'ETH:ETH' ? 'USDC:ERC20' : 'BNB:BNB', '0.75')
-  return amountOf(terms.from, (terms.asks.units * (SIZES_BPS[size] ?? 0n)) / 10_000n)
+function sizeOf({ order }: Story, size: number): Amount {
+  if (size === FOREIGN_SIZE) return exactly(order.terms.from === 'ETH:ETH' ? 'USDC:ERC20' : 'BNB:BNB', '0.75')
+  return amountOf(order.terms.from, SIZES[size]?.(order) ?? 0n)
 }
 
 /** One step, and everything that must hold after it. */

@@ -68,7 +68,7 @@ export type OrderTerms = {
 
 /**
  * counted: adds up to what the order received. extra: came when the order could no longer use it, and counts should it be open again.
- * dust: too small to count. foreign: another asset than the order asks for.
+ * dust: too small to count; what is all that the order is short of is counted. foreign: another asset than the order asks for.
  */
 export type DepositRole = 'counted' | 'extra' | 'dust' | 'foreign'
 
@@ -223,7 +223,7 @@ function settledUnits(state: OrderState): bigint | null {
   return 'refund' in state ? state.refund.amount.units + state.refund.networkFee.units : null
 }
 
-/** Less than this is recorded and changes nothing. */
+/** Less than this is recorded and changes nothing, unless it is just what an order is short of (dust_that_counts.ts). */
 export function isDust(amount: Amount): boolean {
   return amount.units < assetOf(amount.asset).minCredit
 }

@@ -370,20 +370,20 @@ test('what is in the way of outflows is listed, the longest first, and nothing o
   expect(await run('list', '--trouble', '--limit', '2')).toContain('There are more than these 2')
 })
 
-test('what came to an order under way may count until that one is done; dust may not', async () => {
+test('what came to an order may count until that one is done: dust of what it asks for as well, which may complete it', async () => {
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 3n, 100))
+  expect(await told()).toEqual([{ kind: 'dust', units: 3n, status: 'NEW', may_count: true }])
   await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
   const payout = await sendPayout(stage, order)
-  for (const units of [500_000n, 3n])
-    await confirmDeposit(stage, order, await mineDeposit(stage, order, units, 101))
-  const dust = { kind: 'dust', units: 3n, may_count: false }
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 500_000n, 101))
   expect(await told()).toEqual([
-    { ...dust, status: 'WITHDRAW' },
+    { kind: 'dust', units: 3n, status: 'WITHDRAW', may_count: true },
     { kind: 'extra', units: 500_000n, status: 'WITHDRAW', may_count: true },
   ])
   await confirmPayout(stage, order, { ...payout, cost: 1n })
   expect(await told()).toEqual([
-    { ...dust, status: 'DONE' },
+    { kind: 'dust', units: 3n, status: 'DONE', may_count: false },
     { kind: 'extra', units: 500_000n, status: 'DONE', may_count: false },
   ])
 })

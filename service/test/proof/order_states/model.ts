@@ -2,8 +2,10 @@ import { amountOf } from '../../../src/domain/money/amount.ts'
 import type { Fact } from '../../../src/domain/orders/facts.ts'
 import { AWAITED_MS } from '../../../src/domain/orders/lock_held.ts'
 import {
+  allButDust,
   commit,
   costOn,
+  dustLeft,
   EXPIRES_MS,
   exactly,
   liveOutflow,
@@ -38,16 +40,18 @@ export type World = {
 /** Whether the order is open, expired, or so long ago that it waits no more for what lies in a mempool. */
 type Clock = 'open' | 'expired' | 'unawaited'
 
-export type Size = (typeof allSizes)[number]
+export type Size = (typeof usualSizes | typeof sizesWithDustLeft)[number]
 type Transaction = { readonly size: Size; readonly where: 'gone' | 'mempool' | 'mined' | 'confirmed' }
 
 /** What a deposit may bring. Two halves make exactly what is asked; one and a half too much. */
-export const allSizes = ['all', 'half', 'dust', 'foreign'] as const
+export const usualSizes = ['all', 'half', 'dust', 'foreign'] as const
+/** Short and rest, which is dust, make exactly what is asked as well. Apart, because all together would be too many. */
+export const sizesWithDustLeft = ['all', 'short', 'rest'] as const
 
 /** One thing that happens: its name, and the world after it. */
 export type Step = { readonly name: string; readonly next: World; readonly fact: Fact | null }
 
-export function firstWorld(rateType: RateType, bounds: Bounds, sizes: readonly Size[] = allSizes): World {
+export function firstWorld(rateType: RateType, bounds: Bounds, sizes: readonly Size[] = usualSizes): World {
   return { story: startStory({ rateType }), clock: 'open', transactions: [], left: bounds, sizes }
 }
 
@@ -120,6 +124,10 @@ function amountFor({ story }: World, size: Size) {
       return asks
     case 'half':
       return amountOf(from, asks.units / 2n)
+    case 'short':
+      return amountOf(from, allButDust(story.order))
+    case 'rest':
+      return amountOf(from, dustLeft(story.order))
     case 'dust':
       return amountOf(from, 1n)
     case 'foreign':

@@ -1,5 +1,5 @@
 import { assert } from '../../assert.ts'
-import { type AssetId, assets } from '../../catalog/assets.ts'
+import { type AssetId, assetOf, assets } from '../../catalog/assets.ts'
 import type { LedgerAccount } from '../../ledger/accounts.ts'
 import type { Amount } from '../../money/amount.ts'
 import { hasFailedAtCost, type Order, type OrderStatus, orderStatuses } from '../order.ts'
@@ -60,6 +60,7 @@ export function checkBooks(story: Story): void {
     settledUnits !== null || isToBeExchanged || order.deposits.every(({ role }) => role !== 'extra'),
     'an order that can use what comes counts what came while it could not',
   )
+  checkDust(order)
   // By that deposit db/deposits.ts finds what is booked for an order that has expired, or is about to.
   const isWaiting = order.deposits.some(
     (one) => one.role === 'counted' && one.state === 'mined' && one.isLate,
@@ -90,6 +91,41 @@ export function checkBooks(story: Story): void {
     if (NEVER_IN_DEBT.test(account)) assert(units <= 0n, `${account} is never owed to us: ${units}`)
   }
   for (const { id } of assets) checkWallet(story, id, confirmed, counted)
+}
+
+/**
+ * Dust is no part of an order, but for one alone that makes what blocks have brought just what was asked; and then there is one. Once the
+ * order is past counting, what it was settled with stays.
+ */
+function checkDust({ terms, state, deposits }: Order): void {
+  const { minCredit, decimals, precision } = assetOf(terms.from)
+  const grain = 10n ** BigInt(decimals - precision)
+  const own = deposits.filter(({ amount }) => amount.asset === terms.from)
+  const dust = own.filter(({ amount }) => amount.units < minCredit)
+  assert(
+    dust.every(({ role }) => role === 'counted' || role === 'dust'),
+    'dust that does not count is dust',
+  )
+  if (!['NEW', 'PENDING', 'EXPIRED', 'EMERGENCY'].includes(state.status)) return
+  const inBlocks = (one: Order['deposits'][number]) => one.state === 'mined' || one.state === 'confirmed'
+  const others = own.filter((one) => inBlocks(one) && !dust.includes(one))
+  const units = others.reduce((sum, { amount }) => sum + amount.units, 0n)
+  const [least, most] = [terms.asks.units - terms.tolerance.units, terms.asks.units + terms.tolerance.units]
+  // What is beyond the digits of the interface is not looked at.
+  const isShort = (sum: bigint) => sum - (sum % grain) < least
+  const isRight = (sum: bigint) => !isShort(sum) && sum - (sum % grain) <= most
+  const fitting = dust.filter(
+    (one) => one.state !== 'vanished' && isShort(units) && isRight(units + one.amount.units),
+  )
+  const counted = dust.filter(({ role }) => role === 'counted')
+  assert(
+    counted.length === Math.min(1, fitting.length),
+    `${fitting.length} deposits of dust would complete the order, and ${counted.length} count`,
+  )
+  assert(
+    counted.every((one) => fitting.includes(one) && (inBlocks(one) || !fitting.some(inBlocks))),
+    'dust that counts completes the order, and is in a block where one is',
+  )
 }
 
 /** Debts and income: they grow by credit, and there is no less than none of them. */

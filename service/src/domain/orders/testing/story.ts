@@ -272,6 +272,17 @@ export function stalledNow({ order: { state, sequence } }: Story): Fact {
     : { kind: 'ExchangeStalled', payoutId: null, sequence }
 }
 
+/** A rest that is dust, */
+export function dustLeft({ terms }: Order): bigint {
+  return (assetOf(terms.from).minCredit * 9n) / 10n
+}
+
+/** and the most that needs it to be what was asked. */
+export function allButDust(order: Order): bigint {
+  const { asks, tolerance } = order.terms
+  return asks.units - tolerance.units - dustLeft(order)
+}
+
 /** What a transaction on the chain of `asset` costs. */
 export function costOn(asset: AssetId, units: bigint): Amount {
   return amountOf(nativeAsset(assetOf(asset).chain).id, units)
