@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
- * What: what a newcomer pastes from README.md and docs/api.md into a shell works.
+ * What: what a newcomer pastes from README.md and docs/api.md into a shell, or into Python where there is one, works.
  * How: the blocks are taken out of the files as they are and run by `sh` beside a real sandbox that mines by itself, in
  * a folder that has nothing but the sandbox's `sandbox.json`, as after `npm start`.
  */
@@ -14,11 +14,15 @@ const sandbox = useTestSandbox({ mining: 'lively' })
 
 const root = join(import.meta.dirname, '../../..')
 
+function codeBlocks(document: string, language: string): readonly string[] {
+  const text = readFileSync(join(root, document), 'utf8')
+  const blocks = [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)]
+  return blocks.flatMap(([, of, block = '']) => (of === language ? [block] : []))
+}
+
 /** The one block of a document that signs requests. */
 function pastedBlock(document: string): string {
-  const text = readFileSync(join(root, document), 'utf8')
-  const blocks = [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
-  const signing = blocks.filter((block) => block.includes('openssl'))
+  const signing = codeBlocks(document, 'sh').filter((block) => block.includes('openssl'))
   expect(signing, `${document} has one block with openssl`).toHaveLength(1)
   return signing[0] ?? ''
 }
@@ -73,4 +77,22 @@ test('the curl and openssl example in docs/api.md quotes, creates an order and r
   })
   expect(read).toMatchObject({ order_id: created.order_id, status: 'NEW' })
   sandbox().addSecret(created.token)
+})
+
+test('two equal orders of that example are two, however fast they follow each other', async () => {
+  const block = pastedBlock('docs/api.md').replace(/^signed POST .*\n/m, (line) => line + line)
+  const answers = (await paste(block)).map((line) => JSON.parse(line))
+  const [, one, other] = answers.map(({ data }) => data)
+  expect(other).toMatchObject({ status: 'NEW', deposit_amount: one.deposit_amount })
+  expect(other.order_id).not.toBe(one.order_id)
+  for (const { token } of [one, other]) sandbox().addSecret(token)
+})
+
+const canRunPython = spawnSync('python3', ['-c', '']).status === 0
+
+test.runIf(canRunPython)('the example in Python creates an order and reads it', async () => {
+  const example = codeBlocks('docs/api.md', 'python').find((block) => block.includes('X-API-SIGN'))
+  const given = 'import json\ngiven = json.load(open(".cambist/sandbox.json"))'
+  const names = 'BASE, API_KEY, API_SECRET = (given[name] for name in ("base_url", "api_key", "api_secret"))'
+  expect(await paste(`python3 - <<'END'\n${given}\n${names}\n${example}END`)).toEqual(['NEW'])
 })

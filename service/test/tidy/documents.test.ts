@@ -97,6 +97,15 @@ test('the interface lists every error code with its status, and no other', () =>
   expect(listed.toSorted()).toEqual(known.toSorted())
 })
 
+test('every example that signs a request sends an Idempotency-Key', () => {
+  const blocks = ['README.md', 'docs/api.md'].flatMap(
+    (path) => read(path).match(/^```\w+\n.*?^```$/gms) ?? [],
+  )
+  const signing = blocks.filter((block) => /X-API-SIGN["':]/.test(block))
+  expect(signing).toHaveLength(5)
+  expect(signing.filter((block) => !block.includes('Idempotency-Key'))).toEqual([])
+})
+
 test('the interface says of every currency what is dust', () => {
   const leasts = Object.entries(currencies).map(([code, { minCredit }]) => `${minCredit} ${code}`)
   const listed = leasts.join(', ').replace(/, ([^,]+)$/, ' or $1')
