@@ -2511,7 +2511,7 @@ export interface operations {
                     rate_type: "fixed" | "float";
                     /** @description Where the payout goes. */
                     destination: string;
-                    /** @description Memo or tag; required for XRP, XLM and EOS, ignored elsewhere. */
+                    /** @description Memo or tag; required for XRP, XLM and EOS, ignored elsewhere. An empty one is none. */
                     destination_tag?: string | null;
                     /** @description Where the deposit goes back to if the order fails. */
                     refund_address?: string | null;

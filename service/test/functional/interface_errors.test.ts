@@ -550,6 +550,12 @@ describe('what arrives', () => {
     expect(answer.json.details).toEqual([{ field, message: expect.any(String) }])
   })
 
+  test('an empty destination_tag is none, where tags mean nothing', async () => {
+    const answer = await create({ destination_tag: '' })
+    expect(answer.status).toBe(200)
+    expect(answer.json.data.destination_tag).toBeNull()
+  })
+
   test('the longest values of the limits are taken', async () => {
     const answer = await create({ callback_url: longest(2_048), destination_tag: 'ü'.repeat(256) })
     expect(answer.status).toBe(200)

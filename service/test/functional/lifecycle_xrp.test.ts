@@ -95,6 +95,7 @@ test('XRP is paid out to the account and tag, wherever the tag was written', asy
 
 test.each([
   ['without a tag', {}, 'DESTINATION_TAG_REQUIRED'],
+  ['with an empty tag', { destination_tag: '' }, 'DESTINATION_TAG_REQUIRED'],
   ['with a tag that is no number', { destination_tag: 'my memo' }, 'INVALID_ADDRESS'],
   ['with a tag beyond the last one', { destination_tag: '4294967296' }, 'INVALID_ADDRESS'],
   ['to no address', { destination: 'rNobody', destination_tag: '1' }, 'INVALID_ADDRESS'],

@@ -95,6 +95,12 @@ test('optional fields may be null, and everything wrong is told at once', async 
   expect(fields).toEqual(['Idempotency-Key', 'x', 'to', 'destination', 'callback_url', 'rate_id', 'color'])
 })
 
+test('an empty tag is none', async () => {
+  const given = { ...wanted, destination_tag: '' }
+  expect((await http.signed('POST', create, JSON.stringify(given))).status).toBe(200)
+  expect(http.desk.asked.at(-1)?.args[1]).toMatchObject({ destinationTag: null })
+})
+
 test.each([
   'ftp://x.example',
   'javascript:alert(1)',

@@ -21,7 +21,9 @@ function createParameters(loopbackCallbacks: boolean) {
     amount: amount('Amount to send: at most 15 significant digits, no exponent.', 0.05),
     rate_type: choice(['fixed', 'float'], 'Fixed keeps its rate; float takes the rate of the exchange.'),
     destination: address('Where the payout goes.'),
-    destination_tag: optional(tag('Memo or tag; required for XRP, XLM and EOS, ignored elsewhere.')),
+    destination_tag: tag(
+      'Memo or tag; required for XRP, XLM and EOS, ignored elsewhere. An empty one is none.',
+    ),
     refund_address: optional(address('Where the deposit goes back to if the order fails.')),
     callback_url: optional(callbackUrl('Where status updates are sent (https).', loopbackCallbacks)),
     rate_id: optional(identifier('The lock of a fixed quote; without it the newest one that fits.')),

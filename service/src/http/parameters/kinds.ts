@@ -88,13 +88,14 @@ function isLonger(text: string, lengthMax: number): boolean {
   return text.length > lengthMax && [...text].length > lengthMax
 }
 
-export function tag(description: string): Parameter<string> {
+/** May be left out, and is when it is empty: forms send every field that they have, also where there are no tags. */
+export function tag(description: string): Parameter<string | null> {
   return {
-    schema: Type.String({ description, minLength: 1, maxLength: TAG_LENGTH_MAX }),
+    schema: Type.String({ description, maxLength: TAG_LENGTH_MAX }),
     kind: 'string',
-    absent: null,
+    absent: { value: null },
     readText: (text) => {
-      if (text.length === 0) return bad('must not be empty')
+      if (text.length === 0) return good(null)
       if (isLonger(text, TAG_LENGTH_MAX)) return bad(`must have at most ${TAG_LENGTH_MAX} characters`)
       return /\p{Cc}/u.test(text) ? bad('must have no control characters') : good(text)
     },

@@ -69,7 +69,10 @@ const fieldSpoilers: readonly FieldSpoiler[] = [
   (field) => {
     if (!isText(field) || field.where === 'path' || field.where === 'header') return null
     const [what, spoilt] = ['is empty', field.where === 'body' ? '""' : '']
-    return field.schema.default === '' ? { what, spoilt, expected: 'success' } : refused(what, spoilt)
+    if (field.schema.default === '') return { what, spoilt, expected: 'success' }
+    // A tag that is empty is none, which some networks need.
+    const mayBeEmpty = isFreeText(field) && field.schema.minLength === undefined
+    return mayBeEmpty ? { what, spoilt, expected: 'either' } : refused(what, spoilt)
   },
   (field, _value, chance) => {
     // Where a field may be left out, null is one of its words.
