@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { type Postgres, startPostgres } from '@cambist/devnet'
 import { migrate } from '../../src/db/migrate.ts'
+import { byFile } from './by_file.ts'
 import { copyMadeOnce } from './made_once.ts'
 
 /** Servers and processes are killed in tests, the power is never cut. */
@@ -15,13 +16,13 @@ export async function startMigratedPostgres(dataDir: string): Promise<Postgres> 
   // Loaded here, so that whoever takes something else from the same file can be a program of its own.
   const { inject } = await import('vitest')
   mkdirSync(dataDir)
-  // The server may run as somebody else.
-  chmodSync(dirname(dataDir), 0o755)
   await copyMadeOnce(
     { runFolder: inject('runFolder'), name: 'migrated_postgres', make, leftOut: ['server.json'] },
     dataDir,
   )
-  return start(dataDir)
+  const { settings: apart, reach } = byFile(join(dirname(dataDir), 'sockets'))
+  const server = await start(dataDir, apart)
+  return { ...server, url: reach(server.url) }
 }
 
 async function make(dataDir: string): Promise<void> {
@@ -30,8 +31,8 @@ async function make(dataDir: string): Promise<void> {
 }
 
 /** Migrations that were done in the copy are not done again. */
-async function start(dataDir: string): Promise<Postgres> {
-  const server = await startPostgres({ dataDir, settings })
+async function start(dataDir: string, apart: Readonly<Record<string, string>> = {}): Promise<Postgres> {
+  const server = await startPostgres({ dataDir, settings: { ...settings, ...apart } })
   await migrate(server.url, () => {})
   return server
 }

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Devnet, type DevnetNetwork, removePostgres } from '@cambist/devnet'
@@ -12,6 +12,7 @@ import { blocksToBeTold } from '../../src/sandbox/mine.ts'
 import { type SandboxRemote, sandboxRemote } from '../../src/sandbox/remote.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start_sandbox.ts'
 import type { Service } from '../../src/wiring/roles.ts'
+import { byFile } from './by_file.ts'
 import { conformingFetch } from './conforming_fetch.ts'
 import { eventually, Hopeless, type Patience } from './eventually.ts'
 import { copyFirstStart } from './first_start.ts'
@@ -197,7 +198,7 @@ function startIn(
     // Whoever makes something due in this process rings; looking for the rest more often is most of what a test would
     // cost. Nobody rings for sweeps, whose loops rest five times as long: tests of sweeps have them rest less.
     policy: { restMs: 1_000, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
-    ...byFile(dataDir),
+    ...quickDatabase(dataDir),
     // On a machine that is busy with others any process may stand still for longer than the service bears with. Who puts a line
     // in between that fails is shown what it bears.
     ...(options.reachDatabase === undefined && { databaseLimits: noLimits }),
@@ -205,20 +206,12 @@ function startIn(
   })
 }
 
-/**
- * The database through a file instead of a port: most of what a statement costs is the way to the server and back. Nor does
- * anything wait for the disk: servers and processes are killed here, the power is never cut.
- */
-function byFile(dataDir: string): Pick<SandboxOptions, 'postgresSettings' | 'reachDatabase'> {
-  const sockets = socketsOf(dataDir)
-  mkdirSync(sockets, { recursive: true })
+/** The database through a file. Nor does anything wait for the disk: servers and processes are killed here, the power is never cut. */
+function quickDatabase(dataDir: string): Pick<SandboxOptions, 'postgresSettings' | 'reachDatabase'> {
+  const { settings, reach } = byFile(socketsOf(dataDir))
   // The server may run as somebody else.
   chmodSync(dataDir, 0o755)
-  chmodSync(sockets, 0o777)
-  return {
-    postgresSettings: { fsync: 'off', unix_socket_directories: sockets },
-    reachDatabase: async (url) => `${url}?host=${sockets}`,
-  }
+  return { postgresSettings: { fsync: 'off', ...settings }, reachDatabase: async (url) => reach(url) }
 }
 
 /** What stands between the service and what it needs: lines that can fail. */

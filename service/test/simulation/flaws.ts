@@ -246,13 +246,13 @@ function hasLarge({ chains, orders, largeBtc }: Profile): boolean {
 
 /** A little before one that catches it, where that is rare all the same: not all before has to be gone through. */
 const nearby: Readonly<Partial<Record<FlawName, number>>> = {
-  'signs anew and sends before it stores': 130,
+  'signs anew and sends before it stores': 150,
   'checks and acts without a lock': 100,
   'pays without another look at the block': 60,
   'looks at the block once, for the draft': 1_180,
   'credits a block early': 10,
   'signs again before the time of the first attempt is over': 3_640,
-  'takes a payout for final in its first block': 90,
+  'takes a payout for final in its first block': 100,
   'asks of every deposit one block': 10,
   'asks of a large deposit no more blocks than of a small one': 230,
   'pays for more than was asked as soon as for what was asked': 220,

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { removePostgres, startPostgres } from '@cambist/devnet'
+import { byFile } from '../harness/by_file.ts'
 
 export type ScratchPostgres = { readonly url: string; stop(): Promise<void> }
 
@@ -12,12 +13,7 @@ export type ScratchPostgres = { readonly url: string; stop(): Promise<void> }
 export async function startScratchPostgres(): Promise<ScratchPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'cambist-simulation-'))
   const dataDir = join(folder, 'postgres')
-  // Through a file instead of a port: most of what a schedule costs is the way to the server and back.
-  const sockets = join(folder, 'sockets')
-  chmodSync(folder, 0o755)
-  mkdirSync(sockets)
-  // The server may run as somebody else.
-  chmodSync(sockets, 0o777)
+  const { settings: apart, reach } = byFile(join(folder, 'sockets'))
   const server = await startPostgres({
     dataDir,
     settings: {
@@ -26,14 +22,14 @@ export async function startScratchPostgres(): Promise<ScratchPostgres> {
       autovacuum: 'off',
       jit: 'off',
       max_wal_size: '4GB',
-      unix_socket_directories: sockets,
+      ...apart,
       plan_cache_mode: 'force_generic_plan',
       // Whoever waits for somebody who waits is found by us, at once and always the same way.
       deadlock_timeout: '1h',
     },
   })
   return {
-    url: `${server.url}?host=${sockets}`,
+    url: reach(server.url),
     stop: async () => {
       await server.stop()
       removePostgres(dataDir)

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Postgres, startPostgres } from '@cambist/devnet'
+import { byFile } from '../../harness/by_file.ts'
 import { lastingPort } from '../../harness/lasting_port.ts'
 import { killPostgres } from './kill_postgres.ts'
 
@@ -23,16 +24,17 @@ export type MortalPostgres = {
 
 export async function startMortalPostgres(dataDir: string): Promise<MortalPostgres> {
   const port = await lastingPort()
-  let server: Postgres = await startPostgres({ dataDir, port })
+  const { settings, reach } = byFile(join(dirname(dataDir), 'sockets'))
+  let server: Postgres = await startPostgres({ dataDir, port, settings })
   let isUp = true
   let deaths = 0
   const start = async () => {
-    server = await startPostgres({ dataDir, port })
+    server = await startPostgres({ dataDir, port, settings })
     if (server.port !== port)
       throw new Error(`PostgreSQL came back on ${server.port}; everybody asks ${port}`)
   }
   return {
-    url: server.url,
+    url: reach(server.url),
     pid: () => server.pid,
     isUp: () => isUp,
     deaths: () => deaths,
