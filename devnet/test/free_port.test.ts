@@ -16,13 +16,16 @@ afterAll(() => {
   folder.remove()
 })
 
-/** Of a port that somebody else has it says `words`. */
-const listener = (port: number, words: string) => ({
+/** Of a port that somebody else has it says `words`. One that is robbed waits for its thief, who may be slower. */
+const listener = (port: number, words: string, isRobbed: boolean) => ({
   command: [
     process.execPath,
     '-e',
-    `require('node:http').createServer((_, to) => to.end()).listen(${port}, '127.0.0.1')
-      .on('error', () => { console.error('Error: ${words}'); process.exit(1) })`,
+    `const listen = () => require('node:http').createServer((_, to) => to.end()).listen(${port}, '127.0.0.1')
+      .on('error', () => { console.error('Error: ${words}'); process.exit(1) })
+    const wait = () => require('node:net').connect(${port}, '127.0.0.1').once('connect', listen)
+      .on('error', (error) => { if (error.code === 'ECONNREFUSED') setTimeout(wait, 5) })
+    ${isRobbed ? 'wait' : 'listen'}()`,
   ],
   logPath: join(folder.path, `${words.replaceAll(' ', '_')}.log`),
 })
@@ -40,9 +43,9 @@ test.each([
     undefined,
     (port) => {
       asked.push(port)
-      if (asked.length === 1)
-        thieves.push(createServer((socket) => socket.destroy()).listen(port, '127.0.0.1'))
-      return listener(port, words)
+      const isRobbed = asked.length === 1
+      if (isRobbed) thieves.push(createServer((socket) => socket.destroy()).listen(port, '127.0.0.1'))
+      return listener(port, words, isRobbed)
     },
     isAnswered,
   )
