@@ -191,3 +191,19 @@ const missing = [
 test.each(missing)('%i %s: a missing method? %s', (code, message, isMissing) => {
   expect(isMethodMissing(new NodeRefusal('debug_traceBlockByHash', code, message, undefined))).toBe(isMissing)
 })
+
+test.each([
+  [413, true],
+  [504, true],
+  [429, false],
+  [500, false],
+  [502, false],
+  [503, false],
+])('status %i says that there was too much to say: %s', async (status, isTooMuch) => {
+  const url = await nodeAnswering(saying('<html></html>', status))
+  const error = await jsonRpc(url, 1_000)
+    .call('trace_block', [])
+    .catch((thrown) => thrown)
+  expect(error).toBeInstanceOf(NodeSilence)
+  expect(error instanceof AnswerTooMuch).toBe(isTooMuch)
+})

@@ -29,6 +29,9 @@ export class NodeSilence extends NodeTrouble {
 /** There was more to say than an answer may be long, or take. Asked the same again, it would probably end so again. */
 export class AnswerTooMuch extends NodeSilence {}
 
+/** By which a gateway in between says it (RFC 9110): 413 Content Too Large, 504 Gateway Timeout. */
+const TOO_MUCH_STATUSES: readonly number[] = [413, 504]
+
 export type Call = { readonly method: string; readonly params: readonly unknown[] }
 
 /** Every method rejects with NodeRefusal or NodeSilence, and nothing is tried twice. */
@@ -66,7 +69,10 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
     const answer = readJson(answered.value)
     const isSuccess = status >= 200 && status <= 299
     const saysNo = isFault(status) && answer.ok && isRefusal(answer.value)
-    if (!isSuccess && !saysNo) throw new NodeSilence(what, `HTTP ${status} ${text.slice(0, 200)}`, status)
+    if (!isSuccess && !saysNo) {
+      const Failure = TOO_MUCH_STATUSES.includes(status) ? AnswerTooMuch : NodeSilence
+      throw new Failure(what, `HTTP ${status} ${text.slice(0, 200)}`, status)
+    }
     if (!answer.ok) throw new NodeSilence(what, answer.rejection)
     return answer.value
   }

@@ -23,8 +23,14 @@ export async function pickValueTracer(rpc: JsonRpc): Promise<string> {
 const PROBED = `0x${'5d'.repeat(20)}`
 const HEIR = `0x${'e1'.repeat(20)}`
 
-/** https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall: a contract that holds 1 wei and leaves it (PUSH20, SELFDESTRUCT). */
+/**
+ * https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall: a contract that holds 1 wei and leaves it (PUSH20,
+ * SELFDESTRUCT). To somebody who has something already: a new account costs much, and far more from EIP-8037 on.
+ */
 function probeWith(tracer: string): readonly unknown[] {
-  const stateOverrides = { [PROBED]: { code: `0x73${HEIR.slice(2)}ff`, balance: '0x1' } }
-  return [{ from: NOBODY, to: PROBED, gas: '0x186a0' }, 'latest', { tracer, stateOverrides }]
+  const stateOverrides = {
+    [PROBED]: { code: `0x73${HEIR.slice(2)}ff`, balance: '0x1' },
+    [HEIR]: { balance: '0x1' },
+  }
+  return [{ from: NOBODY, to: PROBED, gas: '0xf4240' }, 'latest', { tracer, stateOverrides }]
 }

@@ -338,8 +338,12 @@ describe('a block that somebody has made too much to be told of in full', () => 
     const [[probed, { code, balance }] = ['', { code: '', balance: '' }]] = Object.entries(
       (options as { stateOverrides: Record<string, { code: string; balance: string }> }).stateOverrides,
     )
-    const left = { type: 'SELFDESTRUCT', from: probed, to: `0x${code.slice(4, 44)}`, value: balance }
-    return { type: 'CALL', from: `0x${'0'.repeat(40)}`, to: probed, value: '0x0', calls: [left] }
+    const heir = `0x${code.slice(4, 44)}`
+    const root = { type: 'CALL', from: `0x${'0'.repeat(40)}`, to: probed, value: '0x0', calls: [] }
+    // What a new account costs may be more than any call of a probe has.
+    const isNew = !(heir in (options as { stateOverrides: object }).stateOverrides)
+    if (isNew) return { ...root, error: 'out of gas' }
+    return { ...root, calls: [{ type: 'SELFDESTRUCT', from: probed, to: heir, value: balance }] }
   }
   /** As the tracers of revm-inspectors tell it to whoever looks at calls alone. */
   const unseen = (tx: unknown) => ({ type: 'CALL', ...(tx as object), value: '0x0', calls: [] })
@@ -356,6 +360,15 @@ describe('a block that somebody has made too much to be told of in full', () => 
     { what: 'too long', full: tooLong },
     { what: 'refused for its time', full: () => refusal(-32000, 'execution timeout') },
     { what: 'refused for its length', full: () => refusal(-32008, 'Response is too big') },
+    {
+      what: 'larger than a provider tells',
+      full: () => refusal(-32000, 'Response size is larger than 150MB limit'),
+    },
+    { what: 'more than one answers', full: () => refusal(-32000, 'Exceeded max response size') },
+    {
+      what: 'more than a tracer records',
+      full: () => refusal(-32000, 'trace recorded byte limit exceeded'),
+    },
     { what: 'given up by the tracer', full: () => [{ txHash: hash('a'), error: 'execution timeout' }] },
   ])('is told of by the value that moved, when the answer is $what', async ({ full }) => {
     expect(await read(values(full)).block).toEqual(whole)

@@ -55,9 +55,19 @@ function isTooMuch(error: unknown): error is Error {
   return error instanceof NodeRefusal && !isLimit(error) && TOO_MUCH.test(error.message)
 }
 
-/** Geth: "execution timeout". Reth (jsonrpsee): "Response is too big". */
-const TOO_MUCH =
-  /\btim(?:e|ed)[ -]?out\b|\bdeadline exceeded|\b(?:response|result|answer)\b.{0,20}\btoo (?:big|large|long)/i
+/**
+ * Geth: "execution timeout". Reth (jsonrpsee): "Response is too big"; revm-inspectors: "trace recorded byte limit exceeded". Others say that
+ * a response size exceeds, or is larger than, their limit.
+ */
+const TOO_MUCH = new RegExp(
+  [
+    String.raw`\btim(?:e|ed)[ -]?out\b|\bdeadline exceeded`,
+    String.raw`\b(?:response|result|answer)\b.{0,20}\btoo (?:big|large|long)`,
+    String.raw`\b(?:response|result|answer|trace)\b.{0,30}\b(?:exceed|larger than)`,
+    String.raw`\bexceed\w*\b.{0,20}\b(?:response|result|answer) size`,
+  ].join('|'),
+  'i',
+)
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
