@@ -29,21 +29,24 @@ export async function depositsOf(sql: Sql, orderId: OrderId): Promise<readonly D
   return rows.map(toDeposit)
 }
 
-/** Of each order that has any: how many deposits are in another block or in none, and the keys of those in this one. */
+/**
+ * Of each order that has any: how many deposits are in another block or in none, and the keys of those that are to be told by themselves again,
+ * because they are in this one or count.
+ */
 export async function readTold(
   sql: Sql,
   orderIds: readonly OrderId[],
   blockHash: string,
-): Promise<ReadonlyMap<OrderId, { readonly elsewhere: number; readonly here: ReadonlySet<string> }>> {
+): Promise<ReadonlyMap<OrderId, { readonly elsewhere: number; readonly kept: ReadonlySet<string> }>> {
   if (orderIds.length === 0) return new Map()
-  const rows = await sql.query<{ order_id: string; elsewhere: number; here: string[] }>(
+  const rows = await sql.query<{ order_id: string; elsewhere: number; kept: string[] }>(
     `SELECT order_id, count(*) FILTER (WHERE block_hash IS DISTINCT FROM $3)::int AS elsewhere,
-       coalesce(array_agg(deposit_key) FILTER (WHERE block_hash = $3), '{}') AS here
+       coalesce(array_agg(deposit_key) FILTER (WHERE block_hash = $3 OR role = 'counted'), '{}') AS kept
      FROM deposits JOIN unnest($1::smallint[], $2::text[]) AS asked (bucket, order_id) USING (bucket, order_id)
      GROUP BY order_id`,
     [orderIds.map(bucketOf), orderIds, blockHash],
   )
-  return new Map(rows.map(({ order_id, elsewhere, here }) => [order_id, { elsewhere, here: new Set(here) }]))
+  return new Map(rows.map(({ order_id, elsewhere, kept }) => [order_id, { elsewhere, kept: new Set(kept) }]))
 }
 
 /** What an order knows of its deposits, without reading each. */

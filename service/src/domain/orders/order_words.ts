@@ -98,6 +98,10 @@ export function timeUpWords(expiredAt: string): string {
 export const unclaimedWords =
   'Send nothing more to its deposit address. What came there besides is kept for its sender: ask the operator of this service, and name the order and the transaction.'
 
+/** Beside the rest that is to be sent: a rest that is dust shows when all of it is in blocks, and not before. */
+export const sentAlreadyWords =
+  'If you have sent the rest already, do not send it again: it may show only when the network has all of it in blocks.'
+
 /** Of an order to which all has come that was asked, or more. */
 export const sendNothingWords = 'Send nothing more to its deposit address.'
 

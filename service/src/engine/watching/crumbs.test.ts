@@ -11,6 +11,8 @@ import { reconcileChain } from '../books/reconcile.ts'
 import { type BooksStage, openBooksStage, placeOrder, RESERVE, strayDeposit } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { watchOnce } from '../testing/watch_once.ts'
+import { gatherCrumbs } from './crumbs.ts'
+import type { Move } from './moves.ts'
 
 /**
  * What: thousands of crumbs in a block make a few rows, no order hears of many, and the books know them all to the unit.
@@ -141,6 +143,23 @@ test('an order that knows a hundred deposits hears of no more crumbs', async () 
   const chain = flooded(8, times(25, crumb))
   for (let height = 101; height <= 108; height += 1) await lookTo(chain, height)
   expect(await count('deposits', 'true')).toBe(100)
+})
+
+test('dust that counts is told by itself also when it is mined again among crumbs', async () => {
+  const rest: Sent = { asset: 'ETH:ETH', units: 10n ** 13n }
+  const chain = flooded(1, [{ ...rest, units: ETHER - rest.units }, rest])
+  await lookTo(chain, 101)
+  expect(await count('deposits', "role = 'counted'")).toBe(2)
+  const { depositAddress: to, id: orderId } = order.terms
+  const own: Move['own'] = { address: to, key: { purpose: 'deposit', index: 1 }, orderId, chain: 'ETH' }
+  const again = { own, transfer: { ...rest, id: `tx-101-${to}:1`, txHash: `tx-101-${to}`, to } }
+  const others = times(MANY, crumb).map((one, place) => ({
+    own,
+    transfer: { ...one, id: `other:${place}`, txHash: 'other', to },
+  }))
+  const told = await gatherCrumbs(stage.world, chain, { height: 102, hash: 'the next' }, [...others, again])
+  expect(told).toContain(again)
+  expect(told).toHaveLength(22)
 })
 
 test('what was told of a block before its watcher died is not in the sum that the next one tells', async () => {

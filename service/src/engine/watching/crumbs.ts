@@ -39,12 +39,12 @@ export async function gatherCrumbs(
   for (const alike of Map.groupBy(listed, nameOf).values()) {
     const [first] = alike
     if (first === undefined) continue
-    const { elsewhere, here } = told.get(first.own.orderId ?? '') ?? { elsewhere: 0, here: new Set() }
+    const { elsewhere, kept } = told.get(first.own.orderId ?? '') ?? { elsewhere: 0, kept: new Set() }
     const apart = elsewhere < APART_OF_AN_ORDER ? Math.min(APART_AT_AN_ADDRESS, apartLeft) : 0
     apartLeft -= Math.min(apart, alike.length)
-    // Whoever died in the middle of this block may have told some of it: those stay what they are.
+    // Whoever died in the middle of this block may have told some of it: those stay what they are, as does what counts and was mined before.
     const rest = alike.filter(
-      ({ transfer }, index) => index >= apart && !here.has(`${chain.id}:${transfer.id}`),
+      ({ transfer }, index) => index >= apart && !kept.has(`${chain.id}:${transfer.id}`),
     )
     for (const move of rest) gathered.add(move)
     if (rest.length > 0) sums.push(sumOf(block, 'crumbs', first, rest))

@@ -9,6 +9,7 @@ import {
   reasonWords,
   refundPlaceWords,
   sendNothingWords,
+  sentAlreadyWords,
   showNetwork,
   statusWords,
   timeUpWords,
@@ -90,6 +91,7 @@ function placeRows(order: OrderView, { kind }: ToSend): Html {
 /** Why nothing is to be sent, where that is so. */
 function noMorePart(order: OrderView, { kind }: ToSend): Html | '' {
   if (kind === 'too_late') return html`<p>${timeUpWords(showTime(order.expires_at))}</p>`
+  if (kind === 'rest') return html`<p>${sentAlreadyWords}</p>`
   if (kind !== 'nothing') return ''
   switch (order.status) {
     case 'NEW':

@@ -267,6 +267,7 @@ describe('the page of an order', () => {
       const rows = await rowsOf(order)
       expect(rows).toContainEqual(['It asked for', '0.1 BTC on Bitcoin'])
       expect(asked(rows), order.status).toEqual([['Still to send', '0.01 BTC on Bitcoin'], ...place])
+      expect((await pageOf(order)).text).toContain('If you have sent the rest already, do not send it again')
     }
     const goesOn = `If the remaining 0.01 BTC on Bitcoin comes to ${orderView.deposit_address} with the tag or memo deposit-tag before 2026-09-21 14:28:20 UTC, the order goes on by itself.`
     expect((await pageOf(stoppedBy('UNDERPAID'))).text).toContain(`<p>${goesOn}</p>`)
