@@ -18,8 +18,8 @@ import {
   strayDeposit,
   writeAttempt,
 } from '../engine/testing/books_stage.ts'
-import { runOrderCommand } from '../engine/testing/order_commands.ts'
 import { pagesTouched } from '../engine/testing/pages_touched.ts'
+import { runOrderCommand } from '../engine/testing/stage_commands.ts'
 import { ACCOUNT } from '../engine/testing/webhook_stage.ts'
 
 /**

@@ -25,7 +25,7 @@ import {
   placeOrder,
   tell,
 } from './testing/books_stage.ts'
-import { runOrderCommand } from './testing/order_commands.ts'
+import { runOrderCommand } from './testing/stage_commands.ts'
 
 /**
  * What: orders that are due at the same moment are settled as far as the reserve reaches, and no further; at an agreed rate

@@ -71,6 +71,14 @@ const emergency: NonNullable<OrderInMail['emergency']> = {
 
 const refund = { address: 'bc1qback', amount: '0.006', currency: 'BTC', network: 'BTC', tx_hash: HASH }
 
+const mailsOfTheEnd = [
+  ['order_completed', { status: 'DONE' }],
+  ['order_expired', { status: 'EXPIRED' }],
+  ['order_failed', { status: 'REFUNDED', refund }],
+  ['order_failed', { status: 'EMERGENCY', emergency }],
+  ['emergency_action_required', { status: 'EMERGENCY', emergency }],
+] as const
+
 const render = mailRenderer(settings)
 
 /** Before the order above expires, unless a test says so. */
@@ -158,11 +166,7 @@ describe('what mails say', () => {
     expect(names('order_created', {})).toEqual([['You send'], ['You send']])
     const later = [
       ['payment_received', { status: 'PENDING', deposit_received: order.deposit_amount }],
-      ['order_completed', { status: 'DONE' }],
-      ['order_expired', { status: 'EXPIRED' }],
-      ['order_failed', { status: 'REFUNDED', refund }],
-      ['order_failed', { status: 'EMERGENCY', emergency }],
-      ['emergency_action_required', { status: 'EMERGENCY', emergency }],
+      ...mailsOfTheEnd,
     ] as const
     for (const [kind, more] of later) {
       expect(names(kind, more), kind).toEqual([['It asked for'], ['It asked for']])
@@ -255,11 +259,7 @@ describe('what mails say', () => {
     const mails = [
       ['order_created', {}],
       ['payment_received', { status: 'PENDING', deposit_received: '0.01' }],
-      ['order_completed', { status: 'DONE' }],
-      ['order_expired', { status: 'EXPIRED' }],
-      ['order_failed', { status: 'REFUNDED', refund }],
-      ['order_failed', { status: 'EMERGENCY', emergency }],
-      ['emergency_action_required', { status: 'EMERGENCY', emergency }],
+      ...mailsOfTheEnd,
     ] as const
     for (const [kind, more] of mails) {
       const { text, html } = orderMail(kind, { ...more, deposit_network: 'BEP20' })

@@ -25,7 +25,7 @@ import {
 } from '../testing/books_stage.ts'
 import { failingDatabase } from '../testing/failing_database.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { tellOrderCommand } from '../testing/order_commands.ts'
+import { tellOrderCommand } from '../testing/stage_commands.ts'
 import { toldProblems } from '../testing/told_problems.ts'
 import { compareChain } from './compare.ts'
 

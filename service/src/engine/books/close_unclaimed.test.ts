@@ -6,7 +6,6 @@ import { readBalances } from '../../db/books.ts'
 import type { Database } from '../../db/database.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
-import { tellAuditCommand } from '../testing/audit_commands.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -22,7 +21,7 @@ import {
 } from '../testing/books_stage.ts'
 import { failingDatabase } from '../testing/failing_database.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { tellOrderCommand } from '../testing/order_commands.ts'
+import { tellAuditCommand, tellOrderCommand } from '../testing/stage_commands.ts'
 import { toldProblems } from '../testing/told_problems.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 

@@ -16,7 +16,7 @@ import {
   tell,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { runOrderCommand } from '../testing/order_commands.ts'
+import { runOrderCommand } from '../testing/stage_commands.ts'
 import { bookHouseDeposits, noteHouseDeposit } from './house.ts'
 
 /**

@@ -22,7 +22,7 @@ import {
   tell,
 } from '../testing/books_stage.ts'
 import { failingDatabase } from '../testing/failing_database.ts'
-import { tellOrderCommand } from '../testing/order_commands.ts'
+import { tellOrderCommand } from '../testing/stage_commands.ts'
 import { toldProblems } from '../testing/told_problems.ts'
 import { confirmDeposits } from '../watching/deep_deposits.ts'
 import type { Look } from '../watching/look.ts'

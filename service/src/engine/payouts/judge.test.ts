@@ -27,7 +27,7 @@ import {
   writeAttempt,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { tellOrderCommand } from '../testing/order_commands.ts'
+import { tellOrderCommand } from '../testing/stage_commands.ts'
 import { worldSigningNothing } from '../testing/willing_signer.ts'
 import { orphanOutflows } from './orphan.ts'
 import { workPayouts } from './work.ts'
