@@ -23,6 +23,7 @@ import { simulatedSignerSettings } from './chains/signer_settings.ts'
 import { connectSimulated, directLines, openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
 import { type LockWatch, openLockWatch } from './lock_watch.ts'
 import { openWorld, quietLog } from './open_world.ts'
+import { inSettledOrder } from './row_order.ts'
 
 /** When every schedule begins. */
 export const START_MS = 1_800_000_000_000
@@ -80,9 +81,12 @@ export async function openGround(serverUrl: string): Promise<Ground> {
     db,
     locks,
     reserve,
-    // Prepared, as the service's own are: what is asked in every round is planned once.
-    rows: async (sql, values = []) =>
-      (await owner.query({ name: sqlName(sql), text: sql, values: [...values] })).rows,
+    // Prepared, as the service's own are: what is asked in every round is planned once. So what is left open of the order of rows
+    // depends on how large tables were then.
+    rows: async (sql, values = []) => {
+      const { rows } = await owner.query({ name: sqlName(sql), text: sql, values: [...values] })
+      return inSettledOrder(sql, rows, (settled) => settled)
+    },
     reset: async (nowMs) => {
       await reset()
       return openFundedNodes(nowMs, reserve)
