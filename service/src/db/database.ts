@@ -166,7 +166,7 @@ function parserOf(oid: number, format?: 'text') {
 const statementNames = new Map<string, string>()
 
 /** Every statement text is prepared once a connection; the texts are constants of the code, so there are few. */
-function nameOf(text: string): string {
+export function statementName(text: string): string {
   let name = statementNames.get(text)
   if (name === undefined) {
     name = createHash('sha256').update(text).digest('base64url').slice(0, 40)
@@ -180,7 +180,7 @@ async function run<Row extends object>(
   text: string,
   values: readonly unknown[] = [],
 ): Promise<Row[]> {
-  const result = await target.query<Row>({ name: nameOf(text), text, values: values.map(toWire) })
+  const result = await target.query<Row>({ name: statementName(text), text, values: values.map(toWire) })
   return result.rows
 }
 

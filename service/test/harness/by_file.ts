@@ -13,8 +13,8 @@ export type ByFile = {
 const PATH_MAX = 100
 
 /**
- * Makes the folder that the file is to be in. Most of what a statement costs is the way to the server and back, and through a file that is
- * half of what it is through a port. Where the path would be too long, it stays a port.
+ * Makes the folder that the file is to be in. Most of what a statement costs is the way to the server and back, which is shorter through a
+ * file than through a port. Where the path would be too long, it stays a port.
  */
 export function byFile(sockets: string): ByFile {
   if (join(sockets, '.s.PGSQL.65535').length > PATH_MAX) return { settings: {}, reach: (url) => url }

@@ -1,7 +1,7 @@
-import { createHash, createSecretKey, randomUUID } from 'node:crypto'
+import { createSecretKey, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { insertAddresses } from '../../src/db/addresses.ts'
-import { type Database, noLimits, openDatabase } from '../../src/db/database.ts'
+import { type Database, noLimits, openDatabase, statementName } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { signedTransactions } from '../../src/db/signed_transactions.ts'
 import { assert } from '../../src/domain/assert.ts'
@@ -84,7 +84,7 @@ export async function openGround(serverUrl: string): Promise<Ground> {
     // Prepared, as the service's own are: what is asked in every round is planned once. So what is left open of the order of rows
     // depends on how large tables were then.
     rows: async (sql, values = []) => {
-      const { rows } = await owner.query({ name: sqlName(sql), text: sql, values: [...values] })
+      const { rows } = await owner.query({ name: statementName(sql), text: sql, values: [...values] })
       return inSettledOrder(sql, rows, (settled) => settled)
     },
     reset: async (nowMs) => {
@@ -101,10 +101,6 @@ export async function openGround(serverUrl: string): Promise<Ground> {
       await db.close()
     },
   }
-}
-
-function sqlName(sql: string): string {
-  return createHash('sha256').update(sql).digest('base64url')
 }
 
 async function createDatabase(serverUrl: string, name: string): Promise<string> {

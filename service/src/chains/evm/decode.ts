@@ -1,6 +1,9 @@
 import { getAddress } from 'viem/utils'
 import { NodeNonsense } from './json_rpc.ts'
 
+/** The address of no account: of what a block gives by itself, and of a call that moved no value where one below it did. */
+export const NOBODY = `0x${'0'.repeat(40)}`
+
 /** What nodes answer, read strictly: anything of another type is an error with a name, never a NaN or undefined. */
 export type EvmTx = {
   readonly hash: string

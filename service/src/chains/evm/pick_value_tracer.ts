@@ -1,7 +1,8 @@
 import { decodeCallFrame } from './call_frame.ts'
+import { NOBODY } from './decode.ts'
 import { type JsonRpc, NodeNonsense } from './json_rpc.ts'
 import { valueMoves } from './value_moves.ts'
-import { NOBODY, STEPPING_VALUE_TRACER, VALUE_TRACER } from './value_tracer.ts'
+import { STEPPING_VALUE_TRACER, VALUE_TRACER } from './value_tracer.ts'
 
 /**
  * The first that tells of what a contract leaves that destroys itself. Rejects where none does: tracers in JavaScript differ in how they

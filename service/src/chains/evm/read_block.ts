@@ -13,6 +13,7 @@ import {
   type EvmRewards,
   type EvmTx,
   list,
+  NOBODY,
 } from './decode.ts'
 import { type JsonRpc, NodeNonsense, NodeRefusal } from './json_rpc.ts'
 import { tokenMoves } from './token_moves.ts'
@@ -155,8 +156,6 @@ function rewardsIn(
       isOfBlock: true,
     }))
 }
-
-const NOBODY = `0x${'0'.repeat(40)}`
 
 function changed(height: number): NodeNonsense {
   return new NodeNonsense(`block ${height} changed while it was being read: read it again`)

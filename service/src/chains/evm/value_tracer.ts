@@ -1,5 +1,4 @@
-/** Stands where a call moved no value and one below it did. */
-export const NOBODY = `0x${'0'.repeat(40)}`
+import { NOBODY } from './decode.ts'
 
 /**
  * Runs in the node (https://geth.ethereum.org/docs/developers/evm-tracing/custom-tracer) and tells a call tree as `callTracer`
