@@ -119,6 +119,15 @@ test('pages and mails take for exact what the order does, with a tolerance of ev
   expect(viewOrder(quoted([]), world)).not.toHaveProperty('deposit_tolerance')
 })
 
+test('pages and mails know that some of what counts came too late', () => {
+  const whole = deposit('a', 15n * 10n ** 17n, 90)
+  const isLate = (late: Partial<Deposit>) =>
+    viewOrder(quoted([whole, { ...deposit('b', 1n, 98), isLate: true, ...late }]), world).is_deposit_late
+  expect(isLate({})).toBe(true)
+  for (const late of [{ isLate: false }, { role: 'dust' }, { state: 'vanished' }] as const)
+    expect(isLate(late)).toBeUndefined()
+})
+
 test('the full count is shown of what is confirmed, and never of what may still go', () => {
   const show = (required: number, ...deposits: readonly Deposit[]) => {
     const order = quoted(deposits)

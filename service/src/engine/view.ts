@@ -27,6 +27,7 @@ export function viewOrder(order: Order, { market, chains }: Pick<World, 'market'
     deposit_amount: showAmount(terms.asks, 'up'),
     deposit_received: showAmount(receivedSoFar(order), 'down'),
     ...(terms.tolerance.units > 0n && { deposit_tolerance: exactAmount(terms.tolerance) }),
+    ...(countedDeposits(order).some(({ isLate }) => isLate) && { is_deposit_late: true }),
     deposit_confirmations: confirmations(order, market.headHeight(from.chain)),
     deposit_required_confirmations: terms.requiredConfirmations,
     deposit_tx_hash: countedDeposits(order)[0]?.txHash ?? null,

@@ -307,6 +307,15 @@ describe('what mails say', () => {
       }
     })
 
+    test('of just what was asked, but not in time, says that the order stops, and promises nothing', () => {
+      for (const part of says(order.deposit_amount, { is_deposit_late: true })) {
+        expect(part).toContain(
+          'not all of it came in time: when the network has confirmed it, the order stops',
+        )
+        expect(part).not.toMatch(/need not do anything|You receive|You send/)
+      }
+    })
+
     test('of less says what is missing, where it goes and until when, and promises nothing', () => {
       for (const part of says('0.01')) {
         expect(part).toContain('So far 0.01 of 0.01234567 BTC was seen.')

@@ -27,6 +27,8 @@ export type OrderInMail = {
   readonly deposit_received: string
   /** How far from `deposit_amount` what comes may be and still be it. Left out: not at all. */
   readonly deposit_tolerance?: string
+  /** Some of what was received came too late. */
+  readonly is_deposit_late?: true
   readonly deposit_tx_hash: string | null
   readonly receive_currency: string
   readonly receive_network: string

@@ -72,12 +72,17 @@ export function paymentWords(order: OrderInWords, toSend: ToSend, expiredAt: str
     return `${soFar} Send the remaining ${restWords(order, toSend.amount)} before ${expiredAt} to ${placeWords(order)}, or the order stops and you are asked. If you have sent it already, do not send it again: the order's page shows what has come.`
   if (toSend.kind === 'too_late')
     return `${soFar} ${timeUpWords(expiredAt)} Unless the rest was sent in time, the order stops and you are asked.`
+  if (order.is_deposit_late) return lateWords
   return 'Your payment was seen. It is exchanged when the network has confirmed it; you need not do anything.'
 }
 
 /** Of an order that waits. */
 export const overpaidWords =
   'More was seen than the order asks for: when the network has confirmed it, the order stops and you are asked.'
+
+/** Of an order that waits, to which all has come that was asked. */
+export const lateWords =
+  'All that the order asks for was seen, but not all of it came in time: when the network has confirmed it, the order stops and you are asked.'
 
 /** What still lets an order go on that has stopped; null: nothing but a choice. */
 export function goesOnWords(order: OrderInWords, toSend: ToSend, expiredAt: string): string | null {

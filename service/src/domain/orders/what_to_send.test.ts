@@ -86,6 +86,7 @@ test('what is received is promised while it may be paid, or was paid just so', (
   const pending = ['0.04', '0.05', '0.06'].map((received) => order('PENDING', received))
   for (const nowMs of [IN_TIME, EXPIRES_AT]) {
     expect(pending.map((each) => promisesPayout(each, nowMs))).toEqual([false, true, false])
+    expect(promisesPayout(order('PENDING', '0.05', { is_deposit_late: true }), nowMs)).toBe(false)
     const promising = orderStatuses.slice(2).filter((status) => promisesPayout(order(status, '0.05'), nowMs))
     expect(promising).toEqual(['EXCHANGE', 'WITHDRAW', 'DONE'])
   }

@@ -10,6 +10,8 @@ export type OrderToPay = {
   readonly deposit_received: string
   /** How far from what was asked a deposit may be and still be it; left out: not at all. */
   readonly deposit_tolerance?: string
+  /** Some of what was received came too late. */
+  readonly is_deposit_late?: true
   readonly expires_at: InstantMs
   readonly emergency?: { readonly reasons: readonly EmergencyReason[] }
 }
@@ -54,15 +56,15 @@ export function howPaid(order: OrderToPay): 'nothing' | 'less' | 'exact' | 'more
 }
 
 /**
- * Whether the amount of an order is what its customer is going to receive: only while it may be paid or was paid just so, not beside a
- * refund, and in EMERGENCY what would be paid stands with each action, where there is any.
+ * Whether the amount of an order is what its customer is going to receive: only while it may be paid or was paid just so in time, not
+ * beside a refund, and in EMERGENCY what would be paid stands with each action, where there is any.
  */
 export function promisesPayout(order: OrderToPay, nowMs: InstantMs): boolean {
   switch (order.status) {
     case 'NEW':
       return nowMs < order.expires_at
     case 'PENDING':
-      return howPaid(order) === 'exact'
+      return howPaid(order) === 'exact' && order.is_deposit_late !== true
     case 'EXCHANGE':
     case 'WITHDRAW':
     case 'DONE':

@@ -109,6 +109,8 @@ export type OrderView = {
   readonly deposit_received: DecimalText
   /** For mails and pages: how far from `deposit_amount` what comes may be and still be it. Left out: not at all. */
   readonly deposit_tolerance?: DecimalText
+  /** For mails and pages: some of what was received came too late. */
+  readonly is_deposit_late?: true
   readonly deposit_confirmations: number
   readonly deposit_required_confirmations: number
   readonly deposit_tx_hash: string | null

@@ -206,6 +206,7 @@ test('get shows the get fields, with every block an order may have', async () =>
     deposit_tag: 'the-tag',
     deposit_account: 'the-account',
     deposit_tolerance: '0.0005',
+    is_deposit_late: true,
     emergency: {
       reasons: ['UNDERPAID'],
       are_options_known: true,
@@ -236,7 +237,7 @@ test('get shows the get fields, with every block an order may have', async () =>
   expect(json.data).toEqual({
     ...JSON.parse(JSON.stringify(busy), (key, value) =>
       // For mails and pages: a client is told by the action.
-      ['are_options_known', 'deposit_tolerance'].includes(key)
+      ['are_options_known', 'deposit_tolerance', 'is_deposit_late'].includes(key)
         ? undefined
         : /^\d+(\.\d+)?$/.test(value)
           ? JSON.parse(value)

@@ -5,6 +5,7 @@ import {
   expiredWords,
   goesOnWords,
   isAccountApart,
+  lateWords,
   overpaidWords,
   reasonWords,
   refundPlaceWords,
@@ -97,7 +98,7 @@ function noMorePart(order: OrderView, { kind }: ToSend): Html | '' {
     case 'NEW':
       return ''
     case 'PENDING':
-      return html`<p>${howPaid(order) === 'more' ? `${overpaidWords} ` : ''}${sendNothingWords}</p>`
+      return html`<p>${whyItStops(order)}${sendNothingWords}</p>`
     case 'EMERGENCY':
       return html`<p>${sendNothingWords}</p>`
     case 'EXPIRED':
@@ -109,6 +110,12 @@ function noMorePart(order: OrderView, { kind }: ToSend): Html | '' {
     case 'REFUNDED':
       return html`<p>${unclaimedWords}</p>`
   }
+}
+
+/** Of an order that waits, to which all has come that was asked, or more. */
+function whyItStops(order: OrderView): string {
+  if (howPaid(order) === 'more') return `${overpaidWords} `
+  return order.is_deposit_late ? `${lateWords} ` : ''
 }
 
 function expiredPart(order: OrderView): Html {

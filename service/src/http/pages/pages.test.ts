@@ -300,6 +300,9 @@ describe('the page of an order', () => {
       expect((await pageOf(order)).text).toContain('<p>Send nothing more to its deposit address.</p>')
     }
     expect((await pageOf(paid('0.11'))).text).toContain('More was seen than the order asks for')
+    const notInTime = 'not all of it came in time: when the network has confirmed it, the order stops'
+    expect((await pageOf({ ...paid('0.1'), is_deposit_late: true })).text).toContain(notInTime)
+    expect((await pageOf(paid('0.1'))).text).not.toContain(notInTime)
   })
 
   test('asks for nothing once the time is up, although the order may still have been paid', async () => {
@@ -339,6 +342,7 @@ describe('the page of an order', () => {
     expect(await receives({ ...paid('0.0999'), deposit_tolerance: '0.0001' })).toBe(true)
     expect(await receives(paid('0.0999'))).toBe(false)
     expect(await receives(paid('0.11'))).toBe(false)
+    expect(await receives({ ...paid('0.1'), is_deposit_late: true }, TIME_UP)).toBe(false)
   })
 
   test('asks for no money once the order has expired, and says not to send any', async () => {
