@@ -467,4 +467,33 @@ describe('trace_block', () => {
   test('and neither of them: the block is not read', async () => {
     await expect(read(withoutDebug).block).rejects.toThrow(/Method not found/)
   })
+
+  test.each([
+    { what: 'that one', has: 'trace_block' },
+    { what: 'the other one', has: 'debug_traceBlockByHash' },
+  ])(
+    'is done without once a node stands there that has it no more, where $what was used',
+    async ({ has }) => {
+      const traces: Script = { trace_block: () => [flat], debug_traceBlockByHash: () => [trace] }
+      let offered = has
+      const only =
+        (method: string) =>
+        (...params: readonly unknown[]) =>
+          method === offered ? traces[method]?.(...params) : refusal(-32601, 'Method not found')
+      const rpc = scriptedNode({
+        ...busy,
+        trace_block: only('trace_block'),
+        debug_traceBlockByHash: only('debug_traceBlockByHash'),
+      })
+      const reader = {
+        rpc,
+        trace: blockTracer(rpc, 'auto', 1_000),
+        native: 'ETH:ETH',
+        listed: new Map(),
+      } as const
+      const readAgain = () => readBlock(reader, 7, async (asked) => new Set(asked))
+      expect(await readAgain()).toEqual(whole)
+      for (offered of Object.keys(traces)) expect(await readAgain(), offered).toEqual(whole)
+    },
+  )
 })

@@ -154,6 +154,21 @@ test('a forgotten filter is made anew; a node that offers neither way is done wi
   expect(await read({})(all)).toEqual([])
 })
 
+test('a filter that was not offered is asked for again later, and not at every look', async () => {
+  let filters = 0
+  const look = read({
+    eth_newPendingTransactionFilter: () =>
+      ++filters === 1 ? refusal(-32601, 'Method not found') : `0x${filters}`,
+    eth_getFilterChanges: () => [hash('a')],
+    eth_getTransactionByHash: () => tx('a'),
+  })
+  for (let looks = 0; looks < 100; looks += 1) expect(await look(all)).toEqual([])
+  expect(filters).toBe(1)
+  const told = [await look(all), await look(all), await look(all)]
+  expect(filters).toBe(2)
+  expect(told.flat()).toMatchObject([{ txHash: hash('a') }])
+})
+
 test('what is to be told again is told again, from the pending block and by its hash', async () => {
   const look = read({
     ...pending([tx('a')]),

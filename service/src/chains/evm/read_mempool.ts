@@ -15,6 +15,9 @@ export type MempoolSource = {
 /** So that a node that was left alone for long does not drown one look. */
 const LOOK_TXS_MAX = 2_000
 
+/** After so many a filter that was not offered is asked for again: by now another node may stand there. */
+const LOOKS_WITHOUT_FILTER = 100
+
 /**
  * Looks at what the node would mine next, and at whatever reached it since the last look. Nodes and providers
  * offer one, the other or both: what is refused is done without, and so for now is a filter or a fetch that is limited. Only a node that
@@ -83,9 +86,12 @@ function promisedBy({ native, listed }: MempoolSource, tx: EvmTx): Transfer[] {
 /** Hashes that reached the node since the last time; the first time there are none. */
 function pendingFilter(rpc: JsonRpc): () => Promise<readonly string[]> {
   let filterId: unknown = null
-  let isOffered = true
+  let restingLooks = 0
   return async () => {
-    if (!isOffered) return []
+    if (restingLooks > 0) {
+      restingLooks -= 1
+      return []
+    }
     try {
       if (filterId === null) {
         filterId = await rpc.call('eth_newPendingTransactionFilter', [])
@@ -100,7 +106,7 @@ function pendingFilter(rpc: JsonRpc): () => Promise<readonly string[]> {
       // Nodes forget filters, and a provider may send us to another node: a new one is made at the next look. So it is where no hashes
       // are told: after a node has started anew, the id may be that of somebody else's filter.
       filterId = null
-      isOffered = !isMethodMissing(error)
+      if (isMethodMissing(error)) restingLooks = LOOKS_WITHOUT_FILTER
       return []
     }
   }

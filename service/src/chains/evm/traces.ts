@@ -85,18 +85,17 @@ function fullTracer(rpc: JsonRpc, tracing: 'auto' | 'debug' | 'trace', timeoutMs
   if (tracing === 'trace') return trace
   // trace_block first: nodes that offer both keep its answers ready and compute the other's. anvil takes 18 s to
   // debug a block of 400 transactions, and 4 ms for this.
-  let works: TraceBlock | null = null
+  let works = trace
   return async (header, txs) => {
-    if (works !== null) return works(header, txs)
     try {
-      const trees = await trace(header, txs)
-      works = trace
-      return trees
+      return await works(header, txs)
     } catch (error) {
       if (!isMethodMissing(error)) throw error
     }
-    const trees = await debug(header, txs)
-    works = debug
+    // So it is too when by now another node stands there.
+    const other = works === trace ? debug : trace
+    const trees = await other(header, txs)
+    works = other
     return trees
   }
 }
