@@ -1,5 +1,5 @@
 import { appendAudit, type By } from '../db/audit_log.ts'
-import { queueMail } from '../db/mails.ts'
+import { queueMail, readdressMails } from '../db/mails.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { type AccountsPlace, refuseTaken, replaceEmail } from './accounts.ts'
@@ -36,6 +36,7 @@ export async function setEmail(
     await tx.query('DELETE FROM email_changes WHERE account_id = $1', [accountId])
     await tx.query('DELETE FROM sessions WHERE account_id = $1', [accountId])
     if (old.email !== null && old.email !== address.value) {
+      await readdressMails(tx, { accountId, from: old.email, to: address.value, nowMs: nowMs() })
       await queueMail(tx, {
         eventKey: `email_set:${accountId}:${wallMs()}`,
         orderId: null,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type AuditAct, appendAudit, type By } from '../db/audit_log.ts'
 import type { Sql } from '../db/database.ts'
-import { queueMail } from '../db/mails.ts'
+import { queueMail, readdressMails } from '../db/mails.ts'
 import { accept, type Outcome, type Rejection, refuse } from '../domain/outcome.ts'
 import { EMAIL_CHANGE_LIFETIME_MS } from '../domain/session_lifetimes.ts'
 import type { InstantMs } from '../domain/time.ts'
@@ -160,6 +160,7 @@ export function agreeToEmailChange(place: OwnerPlace, by: By, token: string): Pr
 async function changeEmail(tx: Sql, place: OwnerPlace, change: ChangeRow): Promise<void> {
   const { accountId, oldEmail, newEmail, changeId } = change
   await replaceEmail(tx, accountId, newEmail)
+  await readdressMails(tx, { accountId, from: oldEmail, to: newEmail, nowMs: place.nowMs() })
   await tx.query('DELETE FROM email_changes WHERE account_id = $1', [accountId])
   await tx.query('DELETE FROM sessions WHERE account_id = $1', [accountId])
   await tx.query('DELETE FROM sign_in_links WHERE email = $1 AND used_at_ms IS NULL', [oldEmail])

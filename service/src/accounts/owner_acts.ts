@@ -56,7 +56,7 @@ export async function makeKey(
   if (flood !== null) return refuse(flood)
   return place.db.transaction(async (tx) => {
     // Whoever makes another one at this moment waits: else all of them would count the same.
-    await tx.query('SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR UPDATE', [accountId])
+    await tx.query('SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR NO KEY UPDATE', [accountId])
     if ((await countLiveKeys(tx, accountId)) >= KEYS_MAX) {
       return refuse({
         code: 'too_many_keys',

@@ -40,9 +40,10 @@ export async function createEndpoint(
   const read = readReceiverUrl(url, place.loopbackAllowed)
   if (!read.ok) return refuse({ ...read.rejection, message: `the URL ${read.rejection.message}` })
   return place.db.transaction(async (tx) => {
-    const [account] = await tx.query('SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR UPDATE', [
-      accountId,
-    ])
+    const [account] = await tx.query(
+      'SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR NO KEY UPDATE',
+      [accountId],
+    )
     if (account === undefined) {
       return refuse({ code: 'account_not_found', message: `there is no account ${accountId}` })
     }

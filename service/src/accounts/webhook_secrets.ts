@@ -82,9 +82,10 @@ export async function rotateWebhookSecret(
     return refuse({ code: 'overlap_too_long', message: 'the old secret may live on for at most 7 days' })
   }
   return place.db.transaction(async (tx) => {
-    const [account] = await tx.query('SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR UPDATE', [
-      accountId,
-    ])
+    const [account] = await tx.query(
+      'SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR NO KEY UPDATE',
+      [accountId],
+    )
     if (account === undefined) {
       return refuse({ code: 'account_not_found', message: `there is no account ${accountId}` })
     }

@@ -1,5 +1,10 @@
 import { createHash } from 'node:crypto'
-import { linkMailKinds, type MailContent } from '../domain/notifications/mail_content.ts'
+import {
+  linkMailKinds,
+  type MailContent,
+  type MailKind,
+  mailKindsThatFollow,
+} from '../domain/notifications/mail_content.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { isFree } from './clocks_set_back.ts'
@@ -49,7 +54,7 @@ export async function queueMail(tx: Sql, mail: NewMail): Promise<void> {
 }
 
 /** From what makes the mail exist once: the same mail has the same id, whoever writes it down, and no other has it. */
-function messageIdOf({ eventKey, kind, to }: NewMail): string {
+function messageIdOf({ eventKey, kind, to }: Pick<NewMail, 'eventKey' | 'kind' | 'to'>): string {
   return createHash('sha256')
     .update(JSON.stringify([eventKey, kind, to]))
     .digest('base64url')
@@ -84,7 +89,11 @@ type MailRow = {
 }
 
 /** Of a mail whose link ends, in the words of the index `mails_links`. */
-const HAS_LINK = `kind IN (${linkMailKinds.map((kind) => `'${kind}'`).join(', ')})`
+const HAS_LINK = isOneOf(linkMailKinds)
+
+function isOneOf(kinds: readonly MailKind[]): string {
+  return `kind IN (${kinds.map((kind) => `'${kind}'`).join(', ')})`
+}
 
 const FREE = isFree('claimed_until_wall_ms', '$3', '($2::bigint - $3::bigint)')
 
@@ -278,6 +287,72 @@ export async function returnMail(sql: Sql, mail: ClaimedMail): Promise<void> {
   )
 }
 
+/** In the words of the indexes `mails_links` and `mails_by_account`. */
+const ENDS_WITH_CHANGE = `state = 'waiting' AND ${HAS_LINK} AND account_id = $1`
+const LEAVES_ADDRESS = `${WAITS_WITHOUT_LINK} AND ${ACCOUNT} = $1 AND to_address = $2
+  AND ($3::text IS NULL OR ${isOneOf(mailKindsThatFollow)})`
+
+/**
+ * What becomes of the mails that wait when an account gives up an address, in the transaction that takes it away: that holds the
+ * account, so that nobody queues for the old address any more (`findMailReaders`). Links end, because what they are for does.
+ * What is about orders and webhooks goes to the new address, where nobody has tried it yet; what warns of an act on the account
+ * stays for whom it warns. Without a new address everything ends.
+ *
+ * Whoever has a mail in a conversation finds no such row afterwards, and notes nothing: if it arrives, it does at the old address,
+ * and the new one is told all the same.
+ */
+export async function readdressMails(
+  tx: Sql,
+  {
+    accountId,
+    from,
+    to,
+    nowMs,
+  }: {
+    readonly accountId: string
+    readonly from: string
+    /** Null: it has none from now on. */
+    readonly to: string | null
+    readonly nowMs: InstantMs
+  },
+): Promise<void> {
+  // An order's in their order, as `postponeMail` takes them: else each could wait for the other.
+  const leaving = await tx.query<{ bucket: number; eventKey: string; kind: MailKind }>(
+    `SELECT bucket, event_key AS "eventKey", kind FROM mails WHERE ${LEAVES_ADDRESS}
+     ORDER BY bucket, order_id, sequence FOR UPDATE`,
+    [accountId, from, to],
+  )
+  if (to !== null) {
+    await tx.query(READDRESS, [
+      from,
+      to,
+      leaving.map(({ bucket }) => bucket),
+      leaving.map(({ eventKey }) => eventKey),
+      leaving.map(({ kind }) => kind),
+      leaving.map((mail) => messageIdOf({ ...mail, to })),
+      nowMs,
+    ])
+  }
+  const why = 'the account has left this address'
+  await tx.query(`${giveUp('$4', '$5')} WHERE ${LEAVES_ADDRESS}`, [accountId, from, to, why, nowMs])
+  await tx.query(`${giveUp('$2', '$3')} WHERE ${ENDS_WITH_CHANGE}`, [accountId, why, nowMs])
+}
+
+/** But where the account had the new address before, and was told there: one event is told once to an address. */
+const READDRESS = `
+  UPDATE mails SET to_address = $2, message_id = leaving.message_id, attempts = 0, last_answer = NULL,
+    due_at_ms = least(due_at_ms, $7), claimed_until_wall_ms = 0, claim_fence = claim_fence + 1
+  FROM unnest($3::smallint[], $4::text[], $5::text[], $6::text[]) AS leaving (bucket, event_key, kind, message_id)
+  WHERE mails.bucket = leaving.bucket AND mails.event_key = leaving.event_key AND mails.kind = leaving.kind
+    AND mails.to_address = $1 AND NOT EXISTS (
+      SELECT FROM mails AS told
+      WHERE told.bucket = leaving.bucket AND told.event_key = leaving.event_key AND told.kind = leaving.kind
+        AND told.to_address = $2)`
+
+function giveUp(why: string, nowMs: string): string {
+  return `UPDATE mails SET state = 'given_up', data = '{}', last_answer = ${why}, over_at_ms = ${nowMs}`
+}
+
 /** Gives up what has waited since before `queuedBeforeMs`, where there is nobody to send it; answers how many. */
 export async function giveUpMails(
   sql: Sql,
@@ -286,7 +361,7 @@ export async function giveUpMails(
   limit: number,
 ): Promise<number> {
   const rows = await sql.query(
-    `UPDATE mails SET state = 'given_up', data = '{}', last_answer = 'no mail server is configured', over_at_ms = $2
+    `${giveUp("'no mail server is configured'", '$2')}
      WHERE (bucket, event_key, kind, to_address) IN (
        SELECT bucket, event_key, kind, to_address FROM mails
        WHERE state = 'waiting' AND queued_at_ms < $1 LIMIT $3 FOR UPDATE SKIP LOCKED)

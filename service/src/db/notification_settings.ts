@@ -4,12 +4,15 @@ import type { Sql } from './database.ts'
 /** Where an account's mails go, and which it wants. */
 export type MailReader = MailPreferences & { readonly accountId: string; readonly email: string }
 
-/** Of these accounts those that have an address. Without a row the defaults of the columns hold. */
+/**
+ * Of these accounts those that have an address, which they keep until the transaction ends: what is queued for it meanwhile is
+ * there for whoever takes it away (`readdressMails`). Without a row of settings the defaults of the columns hold.
+ */
 export function findMailReaders(sql: Sql, accountIds: readonly string[]): Promise<MailReader[]> {
   return sql.query<MailReader>(
     `SELECT account_id AS "accountId", email, coalesce(emails, 'all') AS emails, coalesce(muted, '{}') AS muted
      FROM accounts LEFT JOIN notification_settings USING (account_id)
-     WHERE account_id = ANY($1) AND email IS NOT NULL`,
+     WHERE account_id = ANY($1) AND email IS NOT NULL FOR KEY SHARE OF accounts`,
     [accountIds],
   )
 }

@@ -148,11 +148,16 @@ export const linkMailKinds = [
   'email_change_new',
 ] as const satisfies readonly MailKind[]
 
-const webhookMailKinds: readonly MailKind[] = ['webhook_exhausted', 'endpoint_disabled']
+/** About orders and webhooks: for whatever address the account has by the time they are sent. */
+export const mailKindsThatFollow: readonly MailKind[] = [
+  ...orderMailKinds,
+  'webhook_exhausted',
+  'endpoint_disabled',
+]
 
 /** About the safety of an account: neither of orders nor of webhooks. */
-export function isSafetyMail(content: MailContent): boolean {
-  return !isOrderMail(content) && !webhookMailKinds.includes(content.kind)
+export function isSafetyMail({ kind }: MailContent): boolean {
+  return !mailKindsThatFollow.includes(kind)
 }
 
 export type OrderMail = Extract<MailContent, { readonly kind: OrderMailKind }>

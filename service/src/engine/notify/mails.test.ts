@@ -1,10 +1,19 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { soon } from '../../../test/harness/eventually.ts'
+import { findAccount } from '../../accounts/accounts.ts'
+import { setEmail } from '../../accounts/email.ts'
+import { agreeToEmailChange, askEmailChange } from '../../accounts/email_change.ts'
+import type { OwnerPlace } from '../../accounts/owner_place.ts'
+import { createSecretBox } from '../../accounts/secret_box.ts'
+import { createEndpoint } from '../../accounts/webhook_endpoints.ts'
 import type { Mail, MailAnswer, MailChannel } from '../../channels/channel.ts'
 import { systemClock } from '../../clock.ts'
+import { operator } from '../../db/audit_log.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { claimMails, deleteMails, queueMail } from '../../db/mails.ts'
 import { muteMail, turnMailsOff } from '../../db/notification_settings.ts'
+import { within } from '../../db/within.ts'
 import type { OrderInMail } from '../../domain/notifications/mail_content.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
@@ -42,6 +51,7 @@ beforeEach(async () => {
       'api_key_secrets',
       'email_changes',
       'sessions',
+      'ask_counts',
     ],
     ...['webhook_secrets', 'webhook_endpoints'],
   )
@@ -692,6 +702,197 @@ describe('mails are handed on', () => {
     while (await stepBoth(steps));
     // In the order of their names: the good one, and the two of the order.
     expect((await rows()).map(({ state }) => state)).toEqual(['sent', 'waiting', 'sent'])
+  })
+})
+
+const OLD = 'reads@example.org'
+const NEW = 'new@example.org'
+
+function accountsPlace(): OwnerPlace {
+  const { wallMs, nowMs } = world.clock
+  return {
+    ...{ db: stage.db, wallMs, nowMs, baseUrl: () => 'https://x.example.org', loopbackAllowed: false },
+    box: createSecretBox([createSecretKey(Buffer.alloc(32, 7))]),
+    changeLimits: { keys: 20, settings: 60 },
+  }
+}
+
+function setAddress(email: string | null) {
+  return setEmail(accountsPlace(), operator, 'acc_reader00', email)
+}
+
+/** Both addresses agree, by the links that they were sent. */
+async function changeAddress(email: string) {
+  const place = accountsPlace()
+  const account = await findAccount(place, 'acc_reader00')
+  if (account === null) throw new Error('the account is there')
+  await askEmailChange(place, operator, account, email, { perEmail: 5, perAddress: 20 })
+  const links = (await rows()).filter(({ kind }) => kind.startsWith('email_change_'))
+  for (const { data } of links) {
+    const { link } = data as { link: string }
+    const token = link.slice(link.indexOf('token=') + 'token='.length)
+    expect(await agreeToEmailChange(place, operator, token)).toMatchObject({ ok: true })
+  }
+}
+
+/** An order's, those about the account, and a link to sign in with; the mail server took none of them. */
+async function letMailsWait() {
+  await orderOf('acc_reader00', ['NEW', 'PENDING', 'EMERGENCY'])
+  await relay()
+  const accountId = 'acc_reader00'
+  const link = { link: 'https://x.example.org/in', expires_at_ms: world.clock.wallMs() + 100 * HOUR_MS }
+  const hook = { order_id: FIRST_ORDER, url: 'https://shop.example/', endpoint: null }
+  await queue('link', { accountId, kind: 'sign_in_link', data: link })
+  await queue('hook', { accountId, kind: 'webhook_exhausted', data: hook })
+  await queue('key', { accountId, kind: 'key_created', data: { key_id: 'ck_1', label: '' } })
+  await queue('rotated', { accountId })
+  const away = mailServer(() => ({ kind: 'failed', why: `${OLD} is greylisted` }))
+  await away.all()
+  expect(away.sent.map(({ subject }) => subject)).toContain('order_created')
+  stage.advance(1)
+}
+
+describe('an account leaves its address', () => {
+  test('what waits for an address that was taken away is not sent there', async () => {
+    await letMailsWait()
+    await queue('of a stranger at that address', { accountId: 'acc_stranger' })
+    await setAddress(null)
+    stage.advance(2 * HOUR_MS)
+    const server = mailServer()
+    await server.all()
+    expect(server.said().toSorted()).toEqual([
+      'The operator of the service has taken the email address of your account away. Nobody is signed in to it any more.',
+      'of a stranger at that address',
+    ])
+    const ended = (await rows()).filter(({ state }) => state !== 'sent')
+    expect(ended).toHaveLength(7)
+    const end = { state: 'given_up', data: {}, last_answer: 'the account has left this address' }
+    for (const row of ended) expect(row).toMatchObject(end)
+  })
+
+  test.each([
+    ['the operator sets', setAddress],
+    ['both have agreed to', changeAddress],
+  ])('what waits goes to the address that the account has by now, which %s', async (_, change) => {
+    await letMailsWait()
+    const before = await rows()
+    await change(NEW)
+    const after = await rows()
+    for (const kind of [
+      'order_created',
+      'payment_received',
+      'emergency_action_required',
+      'webhook_exhausted',
+    ]) {
+      const [was, is] = [before, after].map((all) => all.find((row) => row.kind === kind))
+      expect(is).toMatchObject({ to_address: NEW, attempts: 0, last_answer: null, data: was?.data })
+      expect(is?.message_id, 'another mail to a mail program').not.toBe(was?.message_id)
+    }
+    // At once: the new address has kept nobody waiting.
+    const server = mailServer()
+    await server.all()
+    const sentTo = (address: string) => server.sent.filter(({ to }) => to === address)
+    expect(sentTo(NEW).map(({ subject }) => subject)).toEqual(
+      expect.arrayContaining(['order_created', 'webhook_exhausted']),
+    )
+    const ofOrder = sentTo(NEW).filter(({ text }) => text.includes('"order":'))
+    expect(ofOrder.map(({ subject }) => subject)).toEqual([
+      'order_created',
+      'payment_received',
+      'emergency_action_required',
+    ])
+    stage.advance(HOUR_MS)
+    await server.all()
+    // Whom they warn, and links that lead nowhere any more.
+    expect(new Set(sentTo(OLD).map(({ subject }) => subject))).toEqual(
+      new Set(['key_created', 'security_notice']),
+    )
+    expect(sentTo(OLD)).toHaveLength(3)
+    expect(server.sent.filter(({ subject }) => /link|email_change/.test(subject))).toEqual([])
+    expect(new Set((await rows()).map(({ state }) => state))).toEqual(new Set(['sent', 'given_up']))
+  })
+
+  test.each<MailAnswer>([
+    taken,
+    { kind: 'refused', said: '550 nobody here' },
+    { kind: 'failed', why: 'not now' },
+    { kind: 'cut_off', mayHaveIt: true },
+  ])(
+    'what a worker holds goes to the old address only where it has begun, and to the new one whatever comes of that ($kind)',
+    async (answer) => {
+      const count = world.policy.atOnce + 3
+      const data = { order_id: FIRST_ORDER, url: 'https://shop.example/', endpoint: null }
+      for (let index = 0; index < count; index += 1) {
+        await queue(`hook ${index}`, { accountId: 'acc_reader00', kind: 'webhook_exhausted', data })
+      }
+      const answers = Promise.withResolvers<MailAnswer>()
+      const slow = mailServer(() => answers.promise)
+      const slowStep = slow.step()
+      await expect.poll(() => slow.sent.length).toBe(world.policy.atOnce)
+      await setAddress(NEW)
+      const moved = await rows()
+      answers.resolve(answer)
+      await slowStep
+      expect(slow.sent).toHaveLength(world.policy.atOnce)
+      expect(await rows()).toEqual(moved)
+      const server = mailServer()
+      await server.all()
+      expect(
+        server.sent.filter(({ subject }) => subject === 'webhook_exhausted').map(({ to }) => to),
+      ).toEqual(new Array(count).fill(NEW))
+    },
+  )
+
+  test('what the new address was told before is not told it again', async () => {
+    const data = { order_id: FIRST_ORDER, url: 'https://shop.example/', endpoint: null }
+    const hook = { accountId: 'acc_reader00', kind: 'webhook_exhausted', data } as const
+    await setAddress(NEW)
+    await queue('hook', { ...hook, to: NEW })
+    const server = mailServer()
+    await server.all()
+    await setAddress(OLD)
+    await queue('hook', hook)
+    await setAddress(NEW)
+    await server.all()
+    expect(server.sent.filter(({ subject }) => subject === 'webhook_exhausted')).toMatchObject([{ to: NEW }])
+    const hooks = (await rows()).filter(({ kind }) => kind === 'webhook_exhausted')
+    expect(hooks.map(({ to_address, state }) => [to_address, state]).toSorted()).toEqual([
+      [NEW, 'sent'],
+      [OLD, 'given_up'],
+    ])
+  })
+
+  test('what is queued at the moment of the change goes to the new address as well', async () => {
+    const orderId = await orderOf('acc_reader00', ['NEW'])
+    const isRead = Promise.withResolvers<void>()
+    const mayEnd = Promise.withResolvers<void>()
+    const relaying = relayEvents(world, [
+      mailRelay(world),
+      async () => {
+        isRead.resolve()
+        await mayEnd.promise
+      },
+    ])
+    await isRead.promise
+    const changing = setAddress(NEW)
+    await soon(async () => {
+      const waits = await stage.asOwner.query(`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)
+      expect(waits).toHaveLength(1)
+    })
+    mayEnd.resolve()
+    await Promise.all([relaying, changing])
+    const server = mailServer()
+    await server.all()
+    expect(server.sent.filter(({ text }) => text.includes(orderId))).toMatchObject([{ to: NEW }])
+  })
+
+  test('an owner who adds an endpoint keeps no relay waiting', async () => {
+    await orderOf('acc_reader00', ['NEW'])
+    await stage.db.transaction(async (tx) => {
+      await createEndpoint({ ...accountsPlace(), db: within(tx) }, 'acc_reader00', 'https://shop.example/')
+      await relay()
+    })
+    expect(await kinds()).toEqual(['order_created'])
   })
 })
 
