@@ -48,14 +48,14 @@ export type ChangeLimits = {
 
 type Changing = Pick<AccountsPlace, 'wallMs'> & { readonly db: Sql; readonly changeLimits: ChangeLimits }
 
-/** Before a key is made or gets a new secret. Ending one is never refused. */
+/** When a key was made or got a new secret. Ending one is never refused. */
 export function refuseManyKeyActs(place: Changing, accountId: string): Promise<TooOften | null> {
   const asked = [{ what: `keys:${accountId}`, max: place.changeLimits.keys }]
   return refuseFlood(place, asked, 'too many keys and secrets were made')
 }
 
 /**
- * Before something else of an account is changed; what only ends something is never refused. Who is signed in is counted apart
+ * When something else of an account was changed; what only ends something is never refused. Who is signed in is counted apart
  * from keys: a stolen one must not keep its owner from anything.
  */
 export function refuseManyChanges(

@@ -6,7 +6,7 @@ import { within } from '../db/within.ts'
 import { assert } from '../domain/assert.ts'
 import type { MailPreferences } from '../domain/notifications/preferences.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
-import { refuseManyChanges, refuseManyKeyActs } from './ask_limit.ts'
+import { refuseManyChanges, refuseManyKeyActs, type TooOften } from './ask_limit.ts'
 import { countLiveKeys, createKey, type NewKey, revokeKey, rotateKey, type ToldSecret } from './keys.ts'
 import { arePreferencesSame, readPreferences, savePreferences } from './notifications.ts'
 import type { OwnerPlace, Requester } from './owner_place.ts'
@@ -43,8 +43,8 @@ export function ownerByKey(
 const KEYS_MAX = 100
 
 /**
- * What owners do to their keys and webhooks: each act with its row in the audit log, and with a mail where somebody else
- * may have done it, all in one transaction.
+ * What owners do to their keys and webhooks: each act with its row in the audit log, with a mail where somebody else
+ * may have done it, and counted where there is a limit, all in one transaction.
  */
 export async function makeKey(
   place: OwnerPlace,
@@ -52,9 +52,7 @@ export async function makeKey(
   wanted: Omit<NewKey, 'accountId'>,
 ): Promise<Outcome<ToldSecret>> {
   const { accountId, email, by } = owner
-  const flood = await refuseManyKeyActs(place, accountId)
-  if (flood !== null) return refuse(flood)
-  return place.db.transaction(async (tx) => {
+  return withinLimit(place, async (tx) => {
     // Whoever makes another one at this moment waits: else all of them would count the same.
     await tx.query('SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR NO KEY UPDATE', [accountId])
     if ((await countLiveKeys(tx, accountId)) >= KEYS_MAX) {
@@ -64,7 +62,9 @@ export async function makeKey(
       })
     }
     const told = await createKey(inside(place, tx), by, { ...wanted, accountId })
-    if (!told.ok || email === null) return told
+    if (!told.ok) return told
+    undoTooMany(await refuseManyKeyActs(inside(place, tx), accountId))
+    if (email === null) return told
     const { keyId } = told.value
     await queueMail(tx, {
       eventKey: `key_created:${keyId}`,
@@ -79,18 +79,17 @@ export async function makeKey(
   })
 }
 
-export async function replaceSecret(
+export function replaceSecret(
   place: OwnerPlace,
   owner: Owner,
   keyId: string,
   options: Parameters<typeof rotateKey>[3],
 ): ReturnType<typeof rotateKey> {
   const { accountId, by } = owner
-  const flood = await refuseManyKeyActs(place, accountId)
-  if (flood !== null) return refuse(flood)
-  return place.db.transaction(async (tx) => {
+  return withinLimit(place, async (tx) => {
     const told = await rotateKey(inside(place, tx), by, { keyId, accountId }, options)
     if (told.ok) {
+      undoTooMany(await refuseManyKeyActs(inside(place, tx), accountId))
       const details = [{ label: 'Key', value: keyId }]
       await notify(tx, place, owner, `key_rotated:${keyId}:${place.wallMs()}`, {
         what: 'An API key of your account got a new secret.',
@@ -141,7 +140,7 @@ async function add(
   url: string,
   retry: RetrySlot | null,
 ): Promise<Outcome<WebhookEndpoint>> {
-  const { accountId, by } = owner
+  const { accountId } = owner
   const fill = async (db: Sql, answer: WebhookEndpoint) => {
     if (retry === null) return
     await takeRetrySlot(db, accountId, retry, { orderId: '', answer }, place.wallMs())
@@ -152,15 +151,13 @@ async function add(
     await fill(place.db, known)
     return accept(known)
   }
-  const flood = await refuseManyChanges(place, accountId, by)
-  if (flood !== null) return refuse(flood)
   const create = async (inner: OwnerPlace) => {
     const made = await createEndpoint(inner, accountId, url)
     if (made.ok) await fill(inner.db, made.value.value)
     return made
   }
   const subjectOf = ({ endpointId }: WebhookEndpoint) => endpointId
-  return noted(place, owner, 'endpoint_created', create, { subjectOf, detail: { url } })
+  return noted(place, owner, 'endpoint_created', create, { subjectOf, detail: { url }, isLimited: true })
 }
 
 /** What was answered the first time; null when there was none. */
@@ -180,16 +177,15 @@ export async function switchEndpoint(
   endpointId: string,
   isEnabled: boolean,
 ): Promise<Outcome<WebhookEndpoint>> {
-  const { accountId, by } = owner
+  const { accountId } = owner
   const known = await findEndpoint(place, accountId, endpointId)
   const isSo = isEnabled ? known?.disabledAtMs === null : known?.disabledBy === 'owner'
   if (known !== null && isSo) return accept(known)
-  const flood = known !== null && isEnabled ? await refuseManyChanges(place, accountId, by) : null
-  if (flood !== null) return refuse(flood)
   const turn = isEnabled ? enableEndpoint : disableEndpoint
   return noted(place, owner, 'endpoint_changed', (inner) => turn(inner, accountId, endpointId), {
     subjectOf: () => endpointId,
     detail: { enabled: String(isEnabled) },
+    isLimited: isEnabled,
   })
 }
 
@@ -198,16 +194,23 @@ export function removeEndpoint(place: OwnerPlace, owner: Owner, endpointId: stri
     const removed = await deleteEndpoint(inner, owner.accountId, endpointId)
     return removed.ok ? accept({ value: null, isChanged: true }) : removed
   }
-  return noted(place, owner, 'endpoint_deleted', remove, { subjectOf: () => endpointId, detail: {} })
+  return noted(place, owner, 'endpoint_deleted', remove, {
+    subjectOf: () => endpointId,
+    detail: {},
+    isLimited: false,
+  })
 }
 
-export async function replaceWebhookSecret(
+export function replaceWebhookSecret(
   place: OwnerPlace,
   { accountId, by }: Owner,
   options: { readonly overlapMs: number; readonly replacesNewest: boolean },
 ): Promise<Outcome<ToldWebhookSecret>> {
-  const flood = await refuseManyChanges(place, accountId, by)
-  return flood === null ? rotateWebhookSecret(place, by, accountId, options) : refuse(flood)
+  return withinLimit(place, async (tx) => {
+    const told = await rotateWebhookSecret(inside(place, tx), by, accountId, options)
+    if (told.ok) undoTooMany(await refuseManyChanges(inside(place, tx), accountId, by))
+    return told
+  })
 }
 
 export async function choosePreferences(
@@ -216,8 +219,40 @@ export async function choosePreferences(
   wanted: MailPreferences,
 ): Promise<Outcome<MailPreferences>> {
   if (arePreferencesSame(await readPreferences(place, accountId), wanted)) return accept(wanted)
-  const flood = await refuseManyChanges(place, accountId, by)
-  return flood === null ? accept(await savePreferences(place, by, accountId, wanted)) : refuse(flood)
+  return withinLimit(place, async (tx) => {
+    const chosen = await savePreferences(inside(place, tx), by, accountId, wanted)
+    undoTooMany(await refuseManyChanges(inside(place, tx), accountId, by))
+    return accept(chosen)
+  })
+}
+
+/** Thrown where an act turns out to be one too many, so that its transaction ends without it. */
+class TooMany extends Error {
+  readonly flood: TooOften
+  constructor(flood: TooOften) {
+    super(flood.message)
+    this.flood = flood
+  }
+}
+
+function undoTooMany(flood: TooOften | null): void {
+  if (flood !== null) throw new TooMany(flood)
+}
+
+/**
+ * For an act that counts itself once it is done: what is refused for another reason uses nothing up, and of many at once those
+ * that are done are as many as may be.
+ */
+async function withinLimit<Value>(
+  { db }: OwnerPlace,
+  work: (tx: Sql) => Promise<Outcome<Value>>,
+): Promise<Outcome<Value>> {
+  try {
+    return await db.transaction(work)
+  } catch (error) {
+    if (error instanceof TooMany) return refuse(error.flood)
+    throw error
+  }
 }
 
 /** An act that was refused is none, and neither is one that changed nothing. */
@@ -226,14 +261,20 @@ function noted<Value>(
   { accountId, by }: Owner,
   act: AuditAct,
   work: (inner: OwnerPlace) => Promise<Outcome<Changed<Value>>>,
-  told: { subjectOf(value: Value): string; readonly detail: Readonly<Record<string, string>> },
+  told: {
+    subjectOf(value: Value): string
+    readonly detail: Readonly<Record<string, string>>
+    readonly isLimited: boolean
+  },
 ): Promise<Outcome<Value>> {
-  return place.db.transaction(async (tx) => {
+  return withinLimit(place, async (tx) => {
     const done = await work(inside(place, tx))
     if (!done.ok) return done
     const { value, isChanged } = done.value
+    if (!isChanged) return accept(value)
     const entry = { chain: accountId, atMs: place.wallMs(), act, by, detail: told.detail }
-    if (isChanged) await appendAudit(tx, { ...entry, subject: told.subjectOf(value) })
+    await appendAudit(tx, { ...entry, subject: told.subjectOf(value) })
+    if (told.isLimited) undoTooMany(await refuseManyChanges(inside(place, tx), accountId, by))
     return accept(value)
   })
 }

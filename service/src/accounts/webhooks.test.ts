@@ -20,8 +20,10 @@ import {
   addEndpoint,
   addEndpointOnce,
   choosePreferences,
+  makeKey,
   ownerByKey,
   removeEndpoint,
+  replaceSecret,
   replaceWebhookSecret,
   switchEndpoint,
 } from './owner_acts.ts'
@@ -410,4 +412,72 @@ test('settings are changed 60 times within a quarter of an hour, keys counted ap
   expect(await actsOf(account)).toHaveLength(1 + 60 + 60 + 1 + 60)
   now += ASK_WINDOW_MS
   expect(codeOf(await addEndpoint(place, byKey, url))).toBe('accepted')
+})
+
+test('what is refused uses up none of the changes that an account may make', async () => {
+  const account = await makeAccount()
+  const byKey = ownerByKey({ keyId: 'ck_shop', accountId: account }, '127.0.0.1')
+  const urlOf = (index: number) => `https://shop.example/hooks/${index}`
+  const made = await Promise.all(
+    Array.from({ length: 10 }, (_, index) => addEndpoint(place, byKey, urlOf(index))),
+  )
+  const rotate = () => replaceWebhookSecret(place, byKey, { overlapMs: 60_000, replacesNewest: false })
+  accepted(await rotate())
+  accepted(await rotate())
+  for (let index = 0; index < 61; index += 1) {
+    expect(codeOf(await addEndpoint(place, byKey, urlOf(10)))).toBe('too_many_endpoints')
+    const retry = { slot: `key:eleventh ${index}`, bodyHash: 'same' }
+    expect(codeOf(await addEndpointOnce(place, byKey, urlOf(10), retry))).toBe('too_many_endpoints')
+    expect(codeOf(await addEndpoint(place, byKey, 'ftp://shop.example/'))).toBe('url_malformed')
+    expect(codeOf(await switchEndpoint(place, byKey, 'we_nobody0000', true))).toBe('endpoint_not_found')
+    expect(codeOf(await rotate())).toBe('rotation_under_way')
+  }
+  const [first] = made
+  if (first === undefined) throw new Error('there are ten')
+  accepted(await removeEndpoint(place, byKey, accepted(first).endpointId))
+  expect(codeOf(await addEndpoint(place, byKey, urlOf(10)))).toBe('accepted')
+})
+
+test('keys that are refused, and new secrets of keys, use up none of those that an account may make', async () => {
+  const account = await makeAccount()
+  const owner = { accountId: account, email: null, by: operator }
+  const wanted = { label: '', scopes: ['read'], ipAllow: [] }
+  const { keyId } = accepted(await makeKey(place, owner, wanted))
+  const lost = { overlapMs: 60_000, replacesNewest: false }
+  accepted(await replaceSecret(place, owner, keyId, lost))
+  for (let index = 0; index < 21; index += 1) {
+    expect(codeOf(await makeKey(place, owner, { ...wanted, ipAllow: ['not an address'] }))).toMatch(
+      /malformed/,
+    )
+    expect(codeOf(await replaceSecret(place, owner, keyId, lost))).toBe('rotation_under_way')
+    expect(codeOf(await replaceSecret(place, owner, 'ck_nobodys', lost))).toBe('key_not_found')
+  }
+  expect(codeOf(await makeKey(place, owner, wanted))).toBe('accepted')
+  expect(codeOf(await replaceSecret(place, owner, keyId, { ...lost, replacesNewest: true }))).toBe('accepted')
+})
+
+test('of acts at once as many are done as may be, and of what is one too many nothing stays', async () => {
+  now += ASK_WINDOW_MS - (now % ASK_WINDOW_MS)
+  const account = await makeAccount()
+  const owner = { accountId: account, email: 'owner@example.com', by: operator }
+  const wanted = { label: '', scopes: ['read'], ipAllow: [] }
+  const { keyId } = accepted(await makeKey(place, owner, wanted))
+  const lost = { overlapMs: 60_000, replacesNewest: true }
+  const both = () => [makeKey(place, owner, wanted), replaceSecret(place, owner, keyId, lost)]
+  const outcomes = (await Promise.all(Array.from({ length: 15 }, both).flat())).map(codeOf)
+  const done = new Array(19).fill('accepted')
+  expect(outcomes.toSorted()).toEqual([...done, ...new Array(11).fill('asked_too_often')])
+  expect(await actsOf(account)).toHaveLength(1 + 20)
+  const made = outcomes.filter((code, index) => code === 'accepted' && index % 2 === 0).length
+  expect(await db.query('SELECT 1 AS one FROM api_keys WHERE account_id = $1', [account])).toHaveLength(
+    1 + made,
+  )
+  expect(
+    await db.query(`SELECT 1 AS one FROM mails WHERE account_id = $1 AND kind = 'key_created'`, [account]),
+  ).toHaveLength(1 + made)
+  const urls = Array.from({ length: 10 }, (_, index) => `https://shop.example/${index}`)
+  const limit = { ...place, changeLimits: { keys: 20, settings: 7 } }
+  const added = (await Promise.all(urls.map((url) => addEndpoint(limit, owner, url)))).map(codeOf)
+  expect(added.filter((code) => code === 'accepted')).toHaveLength(7)
+  expect(await listEndpoints(place, account)).toHaveLength(7)
 })
