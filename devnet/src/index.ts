@@ -15,4 +15,5 @@ export {
 export { type LockFile, tryLock } from './processes/lock_file.ts'
 export { DamagedChainFile } from './simulated/chain_file.ts'
 export type { SubmitTrouble, Troubles } from './simulated/troubles.ts'
+export { SurfpoolSilent } from './solana/vm.ts'
 export { type Devnet, type DevnetOptions, loadNetworks, startDevnet, stopDevnetIn } from './world.ts'

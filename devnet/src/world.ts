@@ -108,6 +108,8 @@ export type DevnetOptions = {
    */
   readonly isLasting?: boolean
   readonly log?: (line: string) => void
+  /** Aborted: what may be waited for long is given up, and the start rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
 }
 
 const BLOCK_INTERVAL_MS = {
@@ -148,7 +150,8 @@ const SIMULATED = {
   XRP: async (dataDir: string) => (await MODULES.XRP()).openXrpNetwork(dataDir),
   XLM: async (dataDir: string) => (await MODULES.XLM()).openStellarNetwork(dataDir),
   TRX: async (dataDir: string) => (await MODULES.TRX()).openTronNetwork(dataDir),
-  SOL: async (dataDir: string) => (await MODULES.SOL()).openSolanaNetwork(dataDir),
+  SOL: async (dataDir: string, signal?: AbortSignal) =>
+    (await MODULES.SOL()).openSolanaNetwork(dataDir, signal),
   EOS: async (dataDir: string) => (await MODULES.EOS()).openEosNetwork(dataDir),
 } as const satisfies Partial<Record<DevnetNetwork, (dataDir: string) => Promise<SimulatedNetwork<object>>>>
 type SimulatedName = keyof typeof SIMULATED
@@ -242,7 +245,8 @@ async function open({ world, loading, dataDir, options }: Opening, network: Devn
   }
   if (isSimulated(network)) {
     await loading
-    const opened = await SIMULATED[network](folder)
+    const opened =
+      network === 'SOL' ? await SIMULATED.SOL(folder, options.signal) : await SIMULATED[network](folder)
     Object.assign(world.simulated, { [network]: opened })
     world.opened.set(network, opened)
     return

@@ -19,9 +19,12 @@ export type SolanaInfo = {
 }
 
 /** A Solana of one node whose transactions run on Surfpool's virtual machine. NOTES.md says what it leaves out. */
-export async function openSolanaNetwork(dataDir: string): Promise<SimulatedNetwork<SolanaInfo>> {
+export async function openSolanaNetwork(
+  dataDir: string,
+  signal?: AbortSignal,
+): Promise<SimulatedNetwork<SolanaInfo>> {
   const genesis = await prepareGenesis()
-  const vm = await startVm()
+  const vm = await startVm({ signal })
   const nodeOn = (stage: Stage<Solana>): SolanaNode => ({ ...stage, vm, genesisHash: GENESIS_HASH })
   const opening = openSimulatedNetwork<Solana, SolanaInfo>({
     dataDir,

@@ -30,6 +30,8 @@ export type GroundOptions = {
   readonly postgresSettings?: Readonly<Record<string, string>>
   /** False: the EVM chains are not written down, and are forgotten when it stops. */
   readonly isLasting?: boolean
+  /** Aborted: the start is given up, what did start is stopped, and the start rejects with the signal's reason. */
+  readonly signal?: AbortSignal
 }
 
 /** A folder of a sandbox, and what it has in common with its database. */
@@ -47,7 +49,7 @@ type Prepared = {
 
 /** Starts chains and database, or nothing at all. `whenWaiting` is called when there is nothing to do here for a while. */
 export async function startGround(
-  { config, mining, networks, postgresSettings, isLasting = true, say = () => {} }: GroundOptions,
+  { config, mining, networks, postgresSettings, isLasting = true, say = () => {}, signal }: GroundOptions,
   folder: OwnFolder,
   whenWaiting: () => void,
 ): Promise<Ground> {
@@ -61,6 +63,7 @@ export async function startGround(
       mining: mining ?? 'lively',
       isLasting,
       log: say,
+      signal,
       ...(networks !== undefined && { networks }),
     }),
     startDatabase(config, folder, {

@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { DamagedChainFile, type Devnet, loadNetworks } from '@cambist/devnet'
+import { DamagedChainFile, type Devnet, loadNetworks, SurfpoolSilent } from '@cambist/devnet'
 import { CommandRefused } from '../command_refused.ts'
 import type { Roles, Service } from '../wiring/roles.ts'
 import type { DemoAccount } from './demo_account.ts'
@@ -23,11 +23,7 @@ export type Sandbox = {
   stop(): Promise<void>
 }
 
-export type SandboxOptions = GroundOptions &
-  PartsOptions & {
-    /** Aborted: the start is given up, what did start is stopped, and the start rejects with the signal's reason. */
-    readonly signal?: AbortSignal
-  }
+export type SandboxOptions = GroundOptions & PartsOptions
 
 /** Brings up everything a stranger needs to try an exchange: database, chains, service, reserves, an account. */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
@@ -50,6 +46,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         `${error.message}. \`npm start -- --reset\` deletes what the sandbox keeps and begins anew.`,
         { cause: error },
       )
+    if (error instanceof SurfpoolSilent)
+      throw new CommandRefused(`${error.message} Try it again.`, { cause: error })
     throw error
   }
 }
