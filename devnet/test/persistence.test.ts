@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
 import { afterAll, expect, test } from 'vitest'
@@ -112,14 +112,28 @@ test('after a kill of everything the chains continue from the disk', async () =>
   await later.stop()
 })
 
-test('a state file that was cut in the middle is replaced by its copy', async () => {
-  const path = join(folder.path, 'eth', 'state.json')
-  const whole = readFileSync(path)
-  writeFileSync(`${path}.copy`, whole)
-  writeFileSync(path, whole.subarray(0, whole.length / 2))
+test('a state file that was cut in the middle by a kill is replaced by its copy, which has what was just done', async () => {
+  const { child, said } = await runScript<Said>('run_devnet.ts', folder.path)
+  await killHard(child)
   const devnet = await start()
-  expect(await devnet.evm('ETH').client.getBlockNumber()).toBeGreaterThan(5n)
+  const check = await payEverywhere(devnet)
+  const chains = ['ETH', 'BNB'] as const
+  const pathOf = (network: string) => join(folder.path, network.toLowerCase(), 'state.json')
+  for (const network of chains) {
+    const height = await blockOf(devnet, network)
+    const copied = () => BigInt(JSON.parse(readFileSync(`${pathOf(network)}.copy`, 'utf8')).block.number)
+    await waitFor(`a copy of ${network}`, () => existsSync(`${pathOf(network)}.copy`) && copied() >= height, {
+      timeoutMs: 60_000,
+      everyMs: 100,
+    })
+  }
+  for (const pid of pids(said)) process.kill(pid, 'SIGKILL')
+  await waitFor('their end', () => pids(said).every((pid) => !identify(pid)), { timeoutMs: 60_000 })
   await devnet.stop()
+  for (const network of chains) truncateSync(pathOf(network), 1_000)
+  const later = await start()
+  await check(later)
+  await later.stop()
 })
 
 /** anvil forgets the code of contracts when it goes back to before its start; the devnet puts it back. */

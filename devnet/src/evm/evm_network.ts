@@ -92,7 +92,7 @@ export async function openEvmNetwork(
       /^0x[0-9a-f]{64}$/i.test(txHash)
         ? sending(() => replace(chain, txHash as Hex, replacement))
         : Promise.resolve(undefined),
-    save: async () => node.backUp(),
+    save: node.backUp,
     stop: node.stop,
   }
 }

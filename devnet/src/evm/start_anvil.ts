@@ -9,15 +9,15 @@ import {
   stopProcess,
   stopRunning,
 } from '../processes/node_process.ts'
-import { backUp, copyPath } from './back_up.ts'
+import { backerUp, copyPath } from './back_up.ts'
 
 export type Anvil = {
   readonly rpcUrl: string
   readonly pid: number
   readonly adopted: boolean
   readonly rpc: Rpc
-  /** Keeps a whole copy of the state file; cheap when nothing changed. */
-  backUp(): void
+  /** Keeps a whole copy of the state file. */
+  backUp(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -110,18 +110,23 @@ async function hasChainId(port: number, chainId: number): Promise<boolean> {
 }
 
 /** anvil overwrites its file in place, so a kill -9 in the middle leaves half of it. */
-function restoreIfBroken(statePath: string, log: (line: string) => void): void {
-  if (!existsSync(statePath) || isWhole(statePath)) return
+export function restoreIfBroken(statePath: string, log: (line: string) => void): void {
+  if (!existsSync(statePath) || isReadable(statePath)) return
   const copy = copyPath(statePath)
-  renameSync(statePath, `${statePath}.broken`)
   const hasCopy = existsSync(copy)
-  log(
-    `the saved state is broken, ${hasCopy ? 'taking its last copy' : 'and has no copy: a new chain starts'}`,
-  )
-  if (hasCopy) copyFileSync(copy, statePath)
+  if (hasCopy && isReadable(copy)) {
+    log('the saved state is broken, taking its last copy')
+    copyFileSync(statePath, `${statePath}.broken`)
+    // At once: who is killed here finds the broken one or the copy, and never none.
+    copyFileSync(copy, `${statePath}.draft`)
+    renameSync(`${statePath}.draft`, statePath)
+    return
+  }
+  log(`the saved state is broken, and ${hasCopy ? 'so is its copy' : 'has no copy'}: a new chain starts`)
+  renameSync(statePath, `${statePath}.broken`)
 }
 
-function isWhole(path: string): boolean {
+function isReadable(path: string): boolean {
   try {
     JSON.parse(readFileSync(path, 'utf8'))
     return true
@@ -137,7 +142,7 @@ function handle(node: NodeProcess, statePath: string, adopted: boolean): Anvil {
     pid: node.pid,
     adopted,
     rpc: connectRpc(rpcUrl),
-    backUp: () => backUp(statePath),
+    backUp: backerUp(statePath),
     stop: () => stopProcess(node, 'SIGINT'),
   }
 }

@@ -63,9 +63,11 @@ function mineQuickly(networks: readonly string[]): { stop(): Promise<void> } {
 
 async function untilDone(orderId: string, networks: readonly string[] = ['ETH', 'BNB']): Promise<Order> {
   const miner = mineQuickly(networks)
-  const done = await sandbox.client.waitForStatus(orderId, ['DONE'], { pollMs: 100, timeoutMs: 60_000 })
-  await miner.stop()
-  return done
+  try {
+    return await sandbox.client.waitForStatus(orderId, ['DONE'], { pollMs: 100, timeoutMs: 60_000 })
+  } finally {
+    await miner.stop()
+  }
 }
 
 async function rateNow(): Promise<number> {
@@ -179,9 +181,9 @@ test('the demos end with exit 0, show each state, and print both transactions', 
     run('service/src/demo.ts', name === '' ? [] : [name], { CAMBIST_DATA_DIR: dataDir })
   // The late one moves the clock for everybody, so it goes last.
   const miner = mineQuickly(['BTC', 'ETH'])
-  const [exchange, underpaid] = await Promise.all([play(''), play('underpaid')])
-  const late = await play('late')
-  await miner.stop()
+  const [exchange, underpaid, late] = await Promise.all([play(''), play('underpaid')])
+    .then(async (both) => [...both, await play('late')] as const)
+    .finally(miner.stop)
   const hash = '[0-9a-f]{64}'
   const expectations: readonly (readonly [typeof exchange, readonly RegExp[]])[] = [
     [exchange, [/NEW/, /PENDING/, /EXCHANGE/, /WITHDRAW/, /DONE/, new RegExp(`payout +0x${hash}`)]],
