@@ -17,6 +17,7 @@ import { assert } from './domain/assert.ts'
 import { defaultPolicy } from './engine/default_policy.ts'
 import { serve, signerSettings } from './serve.ts'
 import { createKeystore, newMnemonic } from './signer/keystore.ts'
+import { socketSigner } from './signer/socket/socket_client.ts'
 import { bitcoinIntent, coin, keys } from './signer/testing/fixtures.ts'
 import { signBitcoin } from './signer/transactions/bitcoin_transaction.ts'
 
@@ -175,6 +176,19 @@ test('a process whose seal key is not the one of the database does not start, wh
   await startRoles('api,engine,signer', sealOfDatabase)
   // They have no use for it.
   await startRoles('watcher,notifier', another)
+})
+
+test('a process with engine and signer serves the socket that it is given, for engines of other processes', async () => {
+  const path = join(folder, 'signer.sock')
+  await startRoles('engine,signer', sealOfDatabase, {}, async () => {
+    const another = socketSigner({ path, timeoutMs: 60_000 })
+    expect(await another.addresses('bitcoin', 'deposit', 0, 1)).toEqual([expect.stringMatching(/^bcrt1/)])
+    await another.close()
+  })
+  expect(existsSync(path)).toBe(false)
+  await startRoles('engine,signer', sealOfDatabase, { CAMBIST_SIGNER_SOCKET: '' }, async () => {
+    expect(existsSync(path)).toBe(false)
+  })
 })
 
 test('a signer on a record that does not know what was signed for the database says so', async () => {

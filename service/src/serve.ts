@@ -93,7 +93,7 @@ function notifierRole({ keys, mail, baseUrl }: ServeConfig): NotifierRole {
 }
 
 async function signerRole(config: ServeConfig): Promise<SignerRole> {
-  const { signer, roles, isMainnet } = config
+  const { signer, isMainnet } = config
   assert(signer !== null, 'the configuration has what the role signer needs')
   const { loadTronSigning } = await import('./signer/transactions/tron_transaction.ts')
   const seed = await openSeed(signer, isMainnet)
@@ -103,7 +103,7 @@ async function signerRole(config: ServeConfig): Promise<SignerRole> {
     seed,
     settings: signerSettings(config, signer.spendLimits),
     databaseUrl: signer.databaseUrl,
-    socket: roles.includes('engine') ? null : config.signerSocket,
+    socket: config.signerSocket,
   }
 }
 

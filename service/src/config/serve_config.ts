@@ -48,7 +48,7 @@ export type ServeConfig = {
   readonly mail: MailSettings | null
   /** Null without the role signer. */
   readonly signer: SignerSettings | null
-  /** Where engine and signer meet when they are not in one process. */
+  /** Where a signer is reached by engines of other processes, and an engine without a signer beside it reaches one. */
   readonly signerSocket: string | null
   /**
    * Files with secrets that everybody on the machine may read; on test networks nobody looks. They are warned of, not refused:
@@ -169,7 +169,7 @@ function isExposed(path: string | null): boolean {
   }
 }
 
-/** Only the engine talks to the signer; with both here, no socket is needed. */
+/** Only the engine talks to the signer; with both here no socket is needed, and one that is named is for engines elsewhere. */
 function readSocket(from: Environment, active: readonly Role[]): string | null {
   if (active.includes('engine') !== active.includes('signer')) {
     const missing = active.includes('engine') ? 'signer' : 'engine'

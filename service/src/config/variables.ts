@@ -158,7 +158,8 @@ const storage = {
     default: null,
     required: 'by the roles engine and signer when they run in different processes',
     example: '/run/cambist/signer.sock',
-    meaning: 'Unix socket between the engine and a signer in a process of its own.',
+    meaning:
+      'Unix socket at which the signer serves engines of other processes, also where it has an engine of its own.',
   },
 } as const satisfies Record<string, Variable>
 
