@@ -803,7 +803,7 @@ export interface components {
              * @example 500000
              */
             max_amount: number;
-            /** @description Only enabled currencies can be exchanged. */
+            /** @description Only enabled currencies are quoted, and exchanged at anything but a rate that was locked before. */
             enabled: boolean;
             /**
              * @description 1 is shown first.

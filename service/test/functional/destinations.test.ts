@@ -398,8 +398,11 @@ describe('rule 6: a tag where many share an address, and nowhere else', () => {
   test.each<[AssetId, string, string]>([
     ['XRP:XRP', binanceXrp, 'my memo'],
     ['XRP:XRP', binanceXrp, '4294967296'],
+    ['XRP:XRP', binanceXrp, '47\n'],
+    ['XLM:XLM', stellar, '47\n11'],
     ['XLM:XLM', stellar, 'a text of more than 28 bytes'.repeat(2)],
     ['EOS:EOS', 'binancecleos', 'ä'.repeat(129)],
+    ['EOS:EOS', 'binancecleos', 'my\tmemo'],
   ])('%s takes no tag that its network does not', async (to, destination, destination_tag) => {
     const refused = create(to, { destination, destination_tag })
     await expect(refused).rejects.toMatchObject({

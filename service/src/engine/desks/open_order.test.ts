@@ -58,14 +58,21 @@ async function openStageDesk(
   {
     without = [],
     changes = {},
-  }: { readonly without?: readonly AssetId[]; readonly changes?: Partial<Policy> } = {},
+    clock = stage.world.clock,
+    prices = stage.world.prices,
+  }: {
+    readonly without?: readonly AssetId[]
+    readonly changes?: Partial<Policy>
+    readonly clock?: DeskWorld['clock']
+    readonly prices?: DeskWorld['prices']
+  } = {},
 ) {
   const sizes: number[] = []
   const query: Query = (text, values) => {
     if (text.includes('INSERT INTO orders')) sizes.push(JSON.parse(String(values?.[1])).length)
     return stage.db.query(text, values)
   }
-  const { clock, prices, chains } = stage.world
+  const { chains } = stage.world
   const policy: Policy = { ...stage.world.policy, ...changes }
   const db: Database = { ...stage.db, query: line(query) }
   const configured = new Set(assets.map(({ id }) => id).filter((id) => !without.includes(id)))
@@ -73,6 +80,8 @@ async function openStageDesk(
   await market.refresh()
   const world: DeskWorld = {
     ...stage.world,
+    clock,
+    prices,
     db,
     market,
     policy,
@@ -361,6 +370,27 @@ test('into a chain whose outflows are stopped no order is made, by a rate that w
   expect([toldBy(first), toldBy(await create(desk, 'first'))]).toEqual(['new', 'replay'])
   await compared(0n)
   expect(toldBy(await create(desk, 'locked', fixed))).toBe('new')
+})
+
+test('a rate that was locked is kept while a currency has no price, and nothing else is exchanged then', async () => {
+  let hasPrices = true
+  let timePassed = 0
+  const { clock, prices } = stage.world
+  const { desk, world } = await openStageDesk(undefined, {
+    clock: { ...clock, wallMs: () => clock.wallMs() + timePassed },
+    prices: { ...prices, usd: (currency) => (hasPrices ? prices.usd(currency) : null) },
+  })
+  const locked = await desk.rate({ ...btcToEth, direction: 'from', rateType: 'fixed' })
+  const rateId = (locked.ok ? locked.value.rate_id : null) ?? null
+  hasPrices = false
+  expect((await desk.currencies()).ETH, 'for a minute it may be a moment').toMatchObject({ enabled: true })
+  timePassed = world.policy.chainTroubleMs
+  await stage.db.query('UPDATE chain_heads SET looked_wall_ms = looked_wall_ms + $1', [timePassed])
+  await world.market.refresh()
+  expect((await desk.currencies()).ETH).toMatchObject({ enabled: false })
+  const fixed = { rateType: 'fixed' } as const
+  expect(toldBy(await create(desk, 'anew', { ...fixed, amount: '0.4' }))).toBe('RATE_UNAVAILABLE')
+  expect(toldBy(await create(desk, 'locked', { ...fixed, rateId }))).toBe('new')
 })
 
 test('a fixed order keeps to its lock, by its id or by pair and amount', async () => {

@@ -40,7 +40,7 @@ export async function planOrder(
 ): Promise<DeskOutcome<Plan>> {
   const pair = findPair(request)
   if (!pair.ok) return pair
-  // An offer from before does not open a pair that is closed now (spec 4.3, rule 3).
+  // An offer from before does not open a pair that is closed now (spec 4.3, rule 3). It is kept without a price: the rate is locked.
   const open = readMarket(world.market, pair.value, request.rateType)
   if (!open.ok && open.rejection.code === 'MAINTENANCE') return open
   const places = await readPlaces(addresses, pair.value, request)

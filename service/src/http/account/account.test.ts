@@ -101,6 +101,14 @@ test('an empty tag is none', async () => {
   expect(http.desk.asked.at(-1)?.args[1]).toMatchObject({ destinationTag: null })
 })
 
+test('a tag of whatever text goes to the judgement of its network', async () => {
+  for (const destination_tag of ['a\tb', 'note\r\n', '\u007f']) {
+    const given = { ...wanted, destination_tag }
+    expect((await http.signed('POST', create, JSON.stringify(given))).status).toBe(200)
+    expect(http.desk.asked.at(-1)?.args[1]).toMatchObject({ destinationTag: destination_tag })
+  }
+})
+
 test.each([
   'ftp://x.example',
   'javascript:alert(1)',
@@ -138,8 +146,8 @@ test('lengths are bounded: address 200, tag 256', async () => {
     destination_tag: '🦊'.repeat(256),
   }
   expect((await http.signed('POST', create, JSON.stringify({ ...wanted, ...fits }))).status).toBe(200)
-  const control = { ...wanted, destination_tag: 'a\u0000b' }
-  expect((await http.signed('POST', create, JSON.stringify(control))).status).toBe(400)
+  const unkept = { ...wanted, destination_tag: 'a\u0000b' }
+  expect((await http.signed('POST', create, JSON.stringify(unkept))).status).toBe(400)
 })
 
 test('whatever stands in place of an address is judged as one, by its network', async () => {

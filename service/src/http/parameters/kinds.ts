@@ -88,7 +88,10 @@ function isLonger(text: string, lengthMax: number): boolean {
   return text.length > lengthMax && [...text].length > lengthMax
 }
 
-/** May be left out, and is when it is empty: forms send every field that they have, also where there are no tags. */
+/**
+ * May be left out, and is when it is empty: forms send every field that they have, also where there are no tags. What a tag may be
+ * is judged by its network, and where there are none any text is ignored (spec 4.3, rule 6) that can be kept at all.
+ */
 export function tag(description: string): Parameter<string | null> {
   return {
     schema: Type.String({ description, maxLength: TAG_LENGTH_MAX }),
@@ -97,7 +100,7 @@ export function tag(description: string): Parameter<string | null> {
     readText: (text) => {
       if (text.length === 0) return good(null)
       if (isLonger(text, TAG_LENGTH_MAX)) return bad(`must have at most ${TAG_LENGTH_MAX} characters`)
-      return /\p{Cc}/u.test(text) ? bad('must have no control characters') : good(text)
+      return text.includes('\0') ? bad('must not have the character U+0000') : good(text)
     },
   }
 }

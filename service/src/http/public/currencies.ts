@@ -24,7 +24,10 @@ export const currencySchema = Type.Object(
     precision: Type.Integer({ description: 'Decimals an amount may have.', examples: [6] }),
     min_amount: decimal('Least amount.', 10),
     max_amount: decimal('Greatest amount.', 500000),
-    enabled: Type.Boolean({ description: 'Only enabled currencies can be exchanged.' }),
+    enabled: Type.Boolean({
+      description:
+        'Only enabled currencies are quoted, and exchanged at anything but a rate that was locked before.',
+    }),
     priority: Type.Integer({ description: '1 is shown first.', examples: [3] }),
   },
   { $id: 'Currency' },
