@@ -89,10 +89,12 @@ async function readArriving(tx: Sql, chain: ChainId, height: number): Promise<Re
   return toMap(rows)
 }
 
+/** By the order of the index: without it PostgreSQL hopes to meet a row soon, where there is none, and reads all that ever left. */
 async function isBookedAbove(tx: Sql, chain: ChainId, height: number): Promise<boolean> {
   const rows = await tx.query(
-    `SELECT 1 AS one FROM outflows
-     WHERE chain = $1 AND mined_height > $2 AND state IN ('confirmed', 'failed') AND NOT is_block_lost LIMIT 1`,
+    `SELECT mined_height FROM outflows
+     WHERE chain = $1 AND mined_height > $2 AND state IN ('confirmed', 'failed') AND NOT is_block_lost
+     ORDER BY mined_height LIMIT 1`,
     [chain, height],
   )
   return rows.length > 0
