@@ -155,6 +155,26 @@ test('a lost block makes the payout due again until it is as deep as before, as 
   }
 })
 
+test('where two nodes stand on two branches, the same block is lost and found again on one branch, each time once', async () => {
+  const order = await finish()
+  const txHash = `payout-tx-${order.terms.id}`
+  const hash = (await stage.chain('ETH').blockHash(100)) ?? ''
+  const ended = { succeeded: true, block: { height: 100, hash }, cost: amountOf('ETH:ETH', COST) }
+  await standOn('another block')
+  for (const time of ['first', 'second', 'third']) {
+    takeBack(COST)
+    stage.chain('ETH').mined(txHash, 200, 0n)
+    await look(1)
+    expect(await states(), time).toEqual([{ state: 'orphaned', status: 'DONE' }])
+    await expectAgreement(`its money is back, the ${time} time`)
+    const outflow = await claim()
+    minePayout(stage, order, { txHash, height: 100, units: PAID, cost: COST })
+    await endAgain(stage.world, outflow, again(txHash), ended)
+    expect(await states(), time).toEqual([{ state: 'confirmed', status: 'DONE' }])
+    await expectAgreement(`final again, the ${time} time`)
+  }
+})
+
 test('what stood in the way of a payout before it was final does not once it has lost its block', async () => {
   await finish()
   await stage.db.query("UPDATE outflows SET trouble = 'no answer', trouble_since_ms = 1")

@@ -1,4 +1,4 @@
-import { postForHouse } from '../../db/books.ts'
+import { isPostedForHouse, postForHouse } from '../../db/books.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import type { Sql } from '../../db/database.ts'
 import {
@@ -49,7 +49,7 @@ export async function orphanOutflows(
       else await orphanOutflow(tx, outflow.payoutId, nowMs)
       if (outflow.kind === 'sweep') await resumeSweep(tx, chain, endsOf(outflow), outflow.payoutId)
       if (outflow.kind === 'filler') await loseFilled(tx, outflow)
-      const key = `${outflow.payoutId}:block_lost:${outflow.block.hash}@${branch}`
+      const key = await unusedKey(tx, `${outflow.payoutId}:block_lost:${outflow.block.hash}@${branch}`)
       await postForHouse(tx, key, [...owed, ...reversed(networkCostPaid(outflow.cost))], nowMs)
     }
     return outflows
@@ -118,7 +118,18 @@ export async function foundAgainKey(
 ): Promise<string> {
   const head = await readHead(tx, chain)
   assert(head !== null, 'a chain that pays is watched')
-  return `${payoutId}:block_found:${block.hash}@${head.reorganisations}`
+  return unusedKey(tx, `${payoutId}:block_found:${block.hash}@${head.reorganisations}`)
+}
+
+/**
+ * As long as the node that is asked and the one that is watched stand on two branches, an outflow loses the same block and is in it again,
+ * on the same branch, as often as both are asked. That each is booked once, the state of the outflow sees to, which is locked.
+ */
+async function unusedKey(tx: Sql, key: string): Promise<string> {
+  for (let number = 1; ; number += 1) {
+    const next = number === 1 ? key : `${key}.${number}`
+    if (!(await isPostedForHouse(tx, next))) return next
+  }
 }
 
 /** Its order tells the transaction that it was paid by this time. */
