@@ -223,7 +223,8 @@ type FalseCostRow = {
 
 /**
  * One that lost its block after it was final costs nothing until it has ended anew, and then as much as it did there; one that then
- * never does, nothing. `mined_cost` is null of those that ended before it was noted.
+ * never does, nothing. `mined_cost` is null of those that were confirmed before it was noted, and of those that failed in no block, which
+ * cost nothing.
  */
 export async function readFalseCosts(tx: Sql): Promise<readonly FalseCost[]> {
   const rows = await tx.query<FalseCostRow>(
@@ -237,7 +238,8 @@ export async function readFalseCosts(tx: Sql): Promise<readonly FalseCost[]> {
      ), compared AS (
        SELECT payout_id, coalesce(booked, 0) AS booked, c.asset, order_id, kind, state, chain,
          CASE WHEN state = 'confirmed' THEN mined_cost
-           WHEN state = 'failed' AND booked IS DISTINCT FROM 0 AND may_have_failed IS DISTINCT FROM false THEN mined_cost
+           WHEN state = 'failed' AND booked IS DISTINCT FROM 0 AND may_have_failed IS DISTINCT FROM false
+             THEN coalesce(mined_cost, 0)
            ELSE 0 END AS cost
        FROM costs c FULL JOIN outflows o USING (payout_id)
      )

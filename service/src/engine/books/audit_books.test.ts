@@ -133,7 +133,10 @@ test('orders in every state, strays, extras, a failed payout and an orphaned dep
     problem: 'DESTINATION_PROBLEM',
     cost: amountOf('ETH:ETH', 900n),
   })
-  await stage.db.query(`UPDATE outflows SET state = 'failed' WHERE payout_id = $1`, [payoutId])
+  await stage.db.query(
+    `UPDATE outflows SET state = 'failed', mined_height = 100, mined_hash = 'h', mined_cost = 900 WHERE payout_id = $1`,
+    [payoutId],
+  )
 
   const orphaned = await done()
   const key = `ETH:deposit-tx-${orphaned.terms.id}-${ETHER}:0`
@@ -375,6 +378,15 @@ describe('one thing bent at a time is found and named', () => {
       `WITH summed AS (INSERT INTO wallet_movements VALUES (0, 'ETH:ETH', -1000))
        INSERT INTO journal VALUES (0, 'house', 'sweep-ETH-9-1:1:confirmed', 1, 'ETH:ETH', 'network_costs', 'wallet', 1000, 1)`,
       /^sweep-ETH-9-1:1 outflows: the journal has a cost of 0\.000000000000001 ETH:ETH of it, and there is no such outflow$/,
+    ],
+    [
+      'a cost of a filler that failed in no block, in every sum',
+      `WITH failed AS (
+           INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)
+           VALUES (0, 'house-ETH-5', 'house-ETH-5:1', 'filler', 'ETH', 'ETH:ETH', 0, 'a', 'failed', 1, 1)),
+         summed AS (INSERT INTO wallet_movements VALUES (0, 'ETH:ETH', -1000))
+       INSERT INTO journal VALUES (0, 'house', 'house-ETH-5:1:failed', 1, 'ETH:ETH', 'network_costs', 'wallet', 1000, 1)`,
+      /^house-ETH-5:1 outflows: the failed filler house-ETH-5:1 is booked with a cost of 0\.000000000000001 ETH:ETH, and that was 0 ETH:ETH$/,
     ],
     [
       "money of somebody that became the operator's",
