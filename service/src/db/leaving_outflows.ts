@@ -2,6 +2,7 @@ import { type AssetId, assetOf } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { parseExact } from '../domain/exact_json.ts'
 import type { Intent, PayoutId } from '../domain/payouts/intent.ts'
+import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { bucketOfPayout, LIVE } from './outflows.ts'
 
@@ -61,6 +62,24 @@ export async function findDraftedOutflows(sql: Sql, chain: ChainId): Promise<Pay
     [chain],
   )
   return rows.map(({ payout_id }) => payout_id)
+}
+
+/**
+ * Of those of an account chain's reserve that have a nonce which is not mined yet, the one with the lowest; of two with the same one, what is
+ * in trouble. Null: there are none.
+ */
+export async function findNextToLeave(
+  sql: Sql,
+  chain: ChainId,
+  minedNonce: number,
+): Promise<{ readonly nonce: number; readonly troubleSinceMs: InstantMs | null } | null> {
+  const [row] = await sql.query<{ nonce: number; trouble_since_ms: InstantMs | null }>(
+    `SELECT nonce, trouble_since_ms FROM outflows
+     WHERE chain = $1 AND from_address IS NULL AND nonce >= $2 AND state IN ${LIVE}
+     ORDER BY nonce, trouble_since_ms LIMIT 1`,
+    [chain, minedNonce],
+  )
+  return row === undefined ? null : { nonce: row.nonce, troubleSinceMs: row.trouble_since_ms }
 }
 
 /** Units of an asset in outflows that are leaving the reserve now, and in those named, which were leaving a moment ago. */

@@ -273,15 +273,32 @@ test('a refund to who wants a memo when it is signed again is given up, and not 
   })
 })
 
-test('payouts that come together leave one after the other, each once', async () => {
+test('payouts that come together leave one after the other, each signed once, and none is in trouble meanwhile', async () => {
   const sandbox = given()
-  const orders = []
-  for (let number = 1; number <= 3; number += 1) {
+  const orders: Awaited<ReturnType<typeof createOrder>>[] = []
+  for (let number = 1; number <= 8; number += 1) {
     const destination = await sandbox.remote.freshAddress('XLM')
     orders.push(await createOrder(sandbox, usdtToXlm, { destination, destination_tag: String(number) }))
   }
-  await Promise.all(orders.map((order) => payAndBury(sandbox, order)))
-  for (const order of orders) expect(await paid(sandbox, order)).toMatchObject({ account: order.destination })
+  const ids = orders.map(({ order_id: id }) => id)
+  for (const id of ids) await sandbox.remote.pay(id)
+  await sandbox.bury('BEP20')
+  await sandbox.eventually('all are due', async () => {
+    const due = await sandbox.rows('SELECT 1 FROM outflows WHERE order_id = ANY($1)', [ids])
+    expect(due).toHaveLength(ids.length)
+  })
+  for (const order of orders) {
+    sandbox.log('the last of them has its turn after more than the time that one lives')
+    await sandbox.mine('XLM', 10)
+    const troubled = `SELECT trouble FROM outflows WHERE order_id = ANY($1) AND trouble LIKE 'the network %'`
+    expect(await sandbox.rows(troubled, [ids])).toEqual([])
+    expect(await paid(sandbox, order)).toMatchObject({ account: order.destination })
+  }
+  const signed = await sandbox.rows(
+    'SELECT 1 FROM attempts JOIN outflows USING (bucket, payout_id) WHERE order_id = ANY($1)',
+    [ids],
+  )
+  expect(signed).toHaveLength(ids.length)
 })
 
 test('of payouts that come together to somebody without an account the first makes it and the others pay there', async () => {

@@ -229,11 +229,14 @@ async function feelsFees(
   return felt.length > 0
 }
 
+/** What waits its turn on Stellar, where no ledger closes yet, is not tried before. */
 async function countUntried({ rows }: TestSandbox, orderIds: readonly string[]): Promise<number> {
   const [row] = await rows<{ count: number }>(
     `SELECT count(*) AS count FROM orders o WHERE order_id = ANY($1) AND status IN ('NEW', 'PENDING', 'EXCHANGE')
        AND NOT EXISTS (SELECT FROM outflows f JOIN attempts a USING (bucket, payout_id)
-         WHERE f.order_id = o.order_id AND a.answer IS NOT NULL)`,
+         WHERE f.order_id = o.order_id AND a.answer IS NOT NULL)
+       AND NOT EXISTS (SELECT FROM outflows f JOIN outflows next USING (chain)
+         WHERE f.order_id = o.order_id AND chain = 'XLM' AND f.state = 'planned' AND next.state = 'broadcast')`,
     [orderIds],
   )
   return row?.count ?? 0

@@ -52,6 +52,20 @@ export const attemptsEndWithTime: Readonly<Record<AddressFamily, boolean>> = {
 }
 
 /**
+ * Whether an account has one transaction waiting at a time, so that whatever comes before its turn is dropped: stellar-core 20 and later
+ * (https://github.com/stellar/stellar-core/pull/3869). What leaves such an account takes its nonce when it is its turn, and not before.
+ */
+export const leavesInTurn: Readonly<Record<AddressFamily, boolean>> = {
+  bitcoin: false,
+  evm: false,
+  xrp: false,
+  stellar: true,
+  tron: false,
+  eos: false,
+  solana: false,
+}
+
+/**
  * Whether no chain ever takes two attempts of a payout, whatever the service says: they share a nonce or a coin.
  * Elsewhere only time keeps them apart, and the service has to be believed when it says of a block how old it is, and
  * that an earlier attempt was not taken (`isOver` of a chain); each may pay.

@@ -19,6 +19,7 @@ import { DraftRefused, type Purse, readPurse, takeFunds } from './funds.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { type Progress, troubled } from './progress.ts'
 import { type CountedRoom, findLackOfRoom, readRoom } from './room.ts'
+import { isAnothersTurn, isBehindAnother, untilItsTurn } from './turn.ts'
 import { findForgotten, findUnwritten, tellUnwritten } from './unwritten.ts'
 import { isAccountOnItsWay, untilThereIsAnAccount } from './wait_for_account.ts'
 import { whyWaitForSource } from './wait_for_source.ts'
@@ -41,6 +42,7 @@ export async function draftOutflow(
   const head = await readHead(world.db, chain.id)
   // A node that is another network's, say: its nonces and balances are none of ours.
   if (head !== null && head.trouble !== null) return troubled(`${chain.id} is in trouble: ${head.trouble}`)
+  if (await isAnothersTurn(world, chain, outflow)) return untilItsTurn
   const keep = claimKeeper(world, outflow)
   const waits = await whyWaitForSource(world, outflow, keep)
   if (waits !== null) return waits
@@ -79,12 +81,14 @@ export async function draftOutflow(
   } catch (error) {
     if (error instanceof DraftRefused) return refused(world, outflow, error.rejection)
     if (error instanceof AccountOnItsWay) return untilThereIsAnAccount
+    if (error instanceof BehindAnother) return untilItsTurn
     throw error
   }
 }
 
 /** Thrown so that whatever the transaction took is given back, like `DraftRefused`. */
 class AccountOnItsWay extends Error {}
+class BehindAnother extends Error {}
 
 /** Nobody may name an address of ours, but one may be derived that an order had named before. */
 async function paysOurselves(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<boolean> {
@@ -137,6 +141,8 @@ async function draft(
   const fees = purse?.fees ?? null
   const lackOfFee = fees === null ? null : await findLackOfFee(tx, intent.value, bid, fees)
   if (lackOfFee !== null) throw new DraftRefused({ code: 'funds', message: lackOfFee.message })
+  // Last of all: what would keep it from leaving in its turn is told now.
+  if (await isBehindAnother(tx, chain, claimed, purse?.minedNonce ?? null)) throw new BehindAnother()
   const coins = coinsOf(intent.value)
   if (coins.length > 0 && outflow.fills === null) await markSpent(tx, chain.id, coins, outflow.payoutId)
   const nonce = nonceOf(intent.value)

@@ -12,6 +12,7 @@ import { failOutflow, fillGap } from './fill_gap.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { areOver, excludesByTime } from './over.ts'
 import { isStalled } from './stalled.ts'
+import { isBeforeItsTurn } from './turn.ts'
 import { findUnwritten, type Unwritten } from './unwritten.ts'
 
 /**
@@ -58,10 +59,18 @@ async function giveUp(
     const hasSaidNo = refusal !== undefined || paysSomebody(outflow)
     const areKnown = hasSaidNo || attempts.every(({ tx }) => tx !== null)
     if (areKnown) await giveUpOver(world, chain, outflow, attempts)
-  } else if (outflow.from === undefined) await fillGap(world, outflow)
+  } else if (outflow.from === undefined) await fillInTurn(world, chain, outflow)
   else if (attempts.some(({ tx }) => tx !== null) || refusal === undefined)
     await giveUpOvertaken(world, chain, outflow, outflow.from.address, attempts)
   else await giveUpUnsigned(world, chain, outflow, outflow.from.address, attempts)
+}
+
+/**
+ * Before its turn no filler would get into a block either, and with its turn it may get there itself. The one before it is mined, or is given
+ * up like this one: whoever is next always is.
+ */
+async function fillInTurn(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<void> {
+  if (!(await isBeforeItsTurn(world, chain, outflow))) await fillGap(world, outflow)
 }
 
 /**

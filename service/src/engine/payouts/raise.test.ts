@@ -345,6 +345,7 @@ test.each([
   ['goes on', 'stellar', 'who is paid is refused', {}, 2],
   ['waits', 'stellar', 'it would arrive for nobody', { wouldArrive: true }, 1],
 ] as const)('a late payout %s on %s when %s', async (_, family, _who, mark, count) => {
+  await insertAddresses(stage.db, family, 'reserve', 0, [RESERVE])
   await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
   await pricedOrder(stage)
   const message = 'it cannot be paid any more'

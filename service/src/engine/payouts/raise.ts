@@ -18,6 +18,7 @@ import type { Progress } from './progress.ts'
 import { findLackOfRoom, readRoom } from './room.ts'
 import { isStalled } from './stalled.ts'
 import { readFillerFunds } from './take_back.ts'
+import { isBeforeItsTurn } from './turn.ts'
 
 const AFTER_FEE_CAP_MS = 10_000
 
@@ -47,18 +48,17 @@ function isTooSlow(
  * Whether only a lower nonce keeps it from being mined: of those that the network has, such as wait at a price that is still enough stay at
  * what they cost. One that was late long before it is next is raised then, if the block before did not take it along. What no block takes at
  * its price is raised wherever it stands, which it would be when it is next, so that a queue whose fees became too low does not wait a block
- * for each; and so is what is refused: it would be given up. On other chains with nonces an attempt ends with its time.
+ * for each; and so is what is refused: it would be given up when it is next. On other chains with nonces an attempt ends with its time.
  */
 async function onlyWaitsItsTurn(
-  { db }: SigningWorld,
+  world: SigningWorld,
   chain: Chain,
-  { from, nonce }: ClaimedOutflow,
+  outflow: ClaimedOutflow,
   attempts: readonly Attempt[],
   latest: Attempt,
 ): Promise<boolean> {
-  if (chain.family !== 'evm' || from !== undefined || nonce === null) return false
-  if (attempts.every(({ answer }) => answer === 'refused')) return false
-  if ((await chain.minedNonce(await reserveAddress(db, chain))) >= nonce) return false
+  if (chain.family !== 'evm' || attempts.every(({ answer }) => answer === 'refused')) return false
+  if (!(await isBeforeItsTurn(world, chain, outflow))) return false
   return !(await chain.isPricedOut?.(latest.intent))
 }
 

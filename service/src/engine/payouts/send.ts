@@ -17,6 +17,7 @@ import { endsWithTime, excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
 import { fillsGap } from './take_back.ts'
+import { waitsItsTurn } from './turn.ts'
 import { isLookOld } from './wait_for_source.ts'
 
 const AFTER_SENDING_MS = 500
@@ -111,12 +112,29 @@ async function broadcast(
     case 'unknown':
       // Maybe sent. Only the same bytes are ever sent again, and sending them twice pays once.
       await noteMissing(world, outflow, [sent, ...forgotten], 'unknown')
-      return noteUnknown(world, chain, outflow)
-    case 'refused':
-      return noteRefused(world, chain, outflow, sent, forgotten)
+      return unlessBeforeItsTurn(world, chain, outflow, await noteUnknown(world, chain, outflow))
+    case 'refused': {
+      const progress = await noteRefused(world, chain, outflow, sent, forgotten)
+      return unlessBeforeItsTurn(world, chain, outflow, progress)
+    }
     default:
       return unreachable(answer)
   }
+}
+
+/**
+ * A ledger that has not had the sequence before (XRP: `terPRE_SEQ`), or has too many of the account in its queue, says nothing of what waits
+ * behind that. Elsewhere it does: an EVM node takes what is to wait, and refuses what is wrong.
+ */
+async function unlessBeforeItsTurn(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  progress: Progress,
+): Promise<Progress> {
+  if (progress.kind !== 'trouble' || !endsWithTime(chain)) return progress
+  if (!(await waitsItsTurn(world, chain, outflow))) return progress
+  return { kind: 'again', inMs: progress.inMs, atHeight: 'next' }
 }
 
 async function noteUnknown(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Progress> {

@@ -16,6 +16,7 @@ import {
   RESERVE,
   tell,
 } from '../testing/books_stage.ts'
+import { payingStellar, STELLAR_PRICES } from '../testing/paying_stellar.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import { workPayouts } from './work.ts'
 
@@ -41,37 +42,16 @@ const AMONG_THEM = 'somebody+7'
 type Horizon = { hasAccount: boolean; onBid: () => Promise<void> }
 
 function stellarOn(horizon: Horizon): Chain {
-  const paper = stage.chain('XLM')
-  return {
-    ...paper,
-    balance: async () => 10n ** 30n,
-    minedNonce: async () => 1,
-    accountOf: (address) => address.replace(/\+\d+$/, ''),
+  return payingStellar(stage, {
     bid: async ({ address }) => {
       const creates = !horizon.hasAccount
       await horizon.onBid()
       if (creates && address === AMONG_THEM)
         return refuse({ code: 'destination', message: 'it has no account yet' })
-      const prices = { feeStroops: 100n, maxTimeS: 60, sequenceBase: 0n }
-      return accept({ family: 'stellar', ...prices, creates })
-    },
-    draft: ({ payoutId, kind, address: to, units: stroops }, bid, funds) => {
-      assert(bid.family === 'stellar' && funds.model === 'account', 'Stellar has accounts')
-      const { creates, feeStroops, maxTimeS } = bid
-      const payment = kind === 'filler' ? null : { to, memo: null, stroops, creates }
-      const what = { payoutId, attempt: 1, from: funds.from, sequence: BigInt(funds.nonce), payment }
-      return accept({
-        family: 'stellar',
-        chain: 'XLM',
-        passphrase: 'on paper',
-        ...what,
-        feeStroops,
-        maxTimeS,
-      })
+      return accept({ family: 'stellar', ...STELLAR_PRICES, creates })
     },
     raise: () => refuse({ code: 'network', message: 'there is no need' }),
-    broadcast: async () => 'accepted',
-  }
+  })
 }
 
 async function planPayouts(...addresses: readonly string[]): Promise<readonly string[]> {

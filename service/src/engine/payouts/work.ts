@@ -8,6 +8,7 @@ import {
   postponeOutflow,
   renewClaim,
 } from '../../db/claim_outflows.ts'
+import { leavesInTurn } from '../../domain/catalog/networks.ts'
 import { atOnce } from '../at_once.ts'
 import { isOutflowStopped } from '../books/stopped_outflows.ts'
 import type { SigningWorld } from '../world.ts'
@@ -19,6 +20,7 @@ import type { Progress } from './progress.ts'
 import { followRejected } from './rejected.ts'
 import { sendAttempt, writeDownSigned } from './send.ts'
 import { checkFiller } from './take_back.ts'
+import { untilItsTurn, waitsItsTurn } from './turn.ts'
 import { tellUnwritten } from './unwritten.ts'
 import { isLookOld } from './wait_for_source.ts'
 
@@ -112,6 +114,7 @@ async function step(
   // Also while outflows are stopped: the books are to know what others may have sent.
   const rejected = await followRejected(world, chain, outflow)
   if (rejected !== null) return rejected
+  if (leavesInTurn[chain.family] && (await waitsItsTurn(world, chain, outflow))) return untilItsTurn
   const attempts = await attemptsOf(world.db, outflow.payoutId)
   if (await isStopped()) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
