@@ -55,6 +55,22 @@ test('after one pass every empty pool is a fourth full, in small steps, and more
   expect(Math.max(...asked)).toBe(25)
 })
 
+test('a signer that derives nothing for one family keeps no other from its addresses, and says so', async () => {
+  await stage.db.query('DELETE FROM addresses')
+  const { signer, ...rest } = world()
+  const addresses: Signer['addresses'] = (family, ...wanted) =>
+    family === 'evm'
+      ? Promise.reject(new Error('evm is not configured'))
+      : signer.addresses(family, ...wanted)
+  await expect(fillPools({ ...rest, signer: { ...signer, addresses } })).rejects.toThrow(
+    'evm is not configured',
+  )
+  const { evm: _, ...others } = Object.fromEntries(
+    [...stage.chains.values()].map(({ family }) => [family, POOL_SIZE / 4]),
+  )
+  expect(await ready()).toEqual(others)
+})
+
 test('pools are filled to their size, and no further', async () => {
   await stage.db.query('DELETE FROM addresses')
   for (let pass = 0; pass < 8; pass += 1) await fillPools(world())

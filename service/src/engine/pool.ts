@@ -8,17 +8,24 @@ const BATCH = 25
 
 /**
  * Keeps addresses ready, so that creating an order never waits for keys. True: few were left, and more have to be made at
- * once; a pool that is nearly full is filled in passing, for deriving takes the processor from everything else.
+ * once; a pool that is nearly full is filled in passing, for deriving takes the processor from everything else. Rejects when one
+ * could not be filled, once all others are: a signer may have no part in one network yet.
  */
 export async function fillPools(world: SigningWorld): Promise<boolean> {
   const wanted = wantedPools(world)
   const pools = await readPools(world.db, wanted)
+  const failures: unknown[] = []
   let isLow = false
   for (const [at, pool] of pools.entries()) {
     const want = wanted[at]
     assert(want !== undefined, 'a pool was asked for')
-    if ((await fill(world, want, pool)) && want.purpose !== 'reserve') isLow = true
+    try {
+      if ((await fill(world, want, pool)) && want.purpose !== 'reserve') isLow = true
+    } catch (error) {
+      failures.push(error)
+    }
   }
+  if (failures.length > 0) throw failures[0]
   return isLow
 }
 
