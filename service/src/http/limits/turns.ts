@@ -6,7 +6,7 @@ const AT_ONCE = 2
 const WAITING_MAX = 100
 
 /**
- * Acts that lock rows of an account. Each would hold a database connection while it waits for the one before it: without turns
+ * Acts that lock rows of an account, or hold much memory. Each would hold a database connection while it waits for the one before it: without turns
  * one account could hold them all, and everybody else would wait for it. Whoever has no turn holds none.
  */
 export type Turns = {

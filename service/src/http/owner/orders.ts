@@ -3,11 +3,12 @@ import Type from 'typebox'
 import type { OrderFilter, OrderPosition } from '../../engine/desks/desk.ts'
 import { filterOf, filterParameters, pageParameters, writeOrderPage } from '../account/order_filters.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
+import { whenTaken } from '../answers/when_taken.ts'
 import { invalidParameters } from '../errors.ts'
 import { success } from '../json/schema.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
 import { readGiven } from '../read_given.ts'
-import type { RouteContext } from '../route_context.ts'
+import { inTurn, type RouteContext } from '../route_context.ts'
 import { cookiesOf } from './cookies.ts'
 import { csvHead, csvLines } from './order_csv.ts'
 import { ownersVisit, requesterOf } from './owner_route.ts'
@@ -70,9 +71,14 @@ export function exportOrdersRoute(context: RouteContext): RouteOptions {
       if (caller === null) return
       const read = readGiven('GET', filterParameters, request)
       if (!read.ok) return answers.problem(request, reply, read.rejection)
-      const csv = await writeAll(context, caller.owner.accountId, filterOf(read.values))
-      if (csv === null) return answers.problem(request, reply, tooMany)
-      answers.raw(request, reply, 200, csv, csvHeaders)
+      const { accountId } = caller.owner
+      // Held until nothing of it is in memory: whoever takes his exports slowly has two of them and no more.
+      await inTurn(context, request, reply, `export:${accountId}`, async () => {
+        const csv = await writeAll(context, accountId, filterOf(read.values))
+        if (csv === null) return answers.problem(request, reply, tooMany)
+        answers.raw(request, reply, 200, csv, csvHeaders)
+        await whenTaken(request, reply)
+      })
     },
   }
 }

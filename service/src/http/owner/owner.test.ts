@@ -1,5 +1,6 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
@@ -868,6 +869,36 @@ test('others have their turn after every page of an export', async () => {
   await many.close()
   expect(answer.text.match(/\r\n/g)).toHaveLength(3_001)
   expect(Math.max(...turns.readIn.values())).toBe(500)
+})
+
+test('an account has two exports in memory, however many it asks for and does not take', async () => {
+  const large = { ...orderView, callback_url: `https://example.com/${'a'.repeat(2_000)}` }
+  let begun = 0
+  let ended = 0
+  let mostAtOnce = 0
+  const listOrders: typeof desk.listOrders = async (_accountId, _filter, { after, limit }) => {
+    if (after === null) {
+      begun += 1
+      mostAtOnce = Math.max(mostAtOnce, begun - ended)
+    }
+    const page = (after?.createdAtMs ?? 0) + 1
+    const next = page < 20 ? { createdAtMs: page, orderId: orderView.order_id } : null
+    return { orders: Array.from({ length: limit }, () => large), next }
+  }
+  const many = await startHttp({ desk: fakeDesk({ listOrders }), parts: { owners: place } })
+  const own = await signIn()
+  const headers = { Cookie: `cambist_session=${own.cookies.get('cambist_session')}` }
+  const answered: IncomingMessage[] = []
+  const asked = Array.from({ length: 5 }, () =>
+    get(`${many.base}/account/orders.csv`, { headers, agent: false }, (answer) => answered.push(answer)),
+  )
+  for (const request of asked) request.on('error', () => {})
+  for (ended = 0; ended < asked.length; ended += 1) {
+    await expect.poll(() => answered.length).toBeGreaterThan(ended)
+    answered[ended]?.destroy()
+  }
+  expect([begun, mostAtOnce]).toEqual([5, 2])
+  await many.close()
 })
 
 test('an address changes when both have agreed, in any order, and not before', async () => {
