@@ -27,7 +27,7 @@ export async function findBookedOrder(
     `WITH entries AS MATERIALIZED (
        SELECT entry_key, asset, debit, credit, units FROM journal WHERE bucket = $1 AND owner = $2)
      SELECT o.*,
-       (SELECT jsonb_agg(jsonb_build_object('key', key, 'asset', asset, 'units', units::text)) FROM (
+       (SELECT jsonb_agg(jsonb_build_object('key', key, 'asset', asset, 'units', units::text) ORDER BY key, asset) FROM (
           SELECT regexp_replace(entry_key, '${DEPOSIT_ENTRY}', '') AS key, asset,
             sum(CASE WHEN debit = 'wallet' THEN units ELSE -units END) AS units
           FROM entries WHERE entry_key ~ '${DEPOSIT_ENTRY}' AND (debit = 'wallet' OR credit = 'wallet') GROUP BY 1, 2

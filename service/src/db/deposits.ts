@@ -41,7 +41,7 @@ export async function readTold(
   if (orderIds.length === 0) return new Map()
   const rows = await sql.query<{ order_id: string; elsewhere: number; kept: string[] }>(
     `SELECT order_id, count(*) FILTER (WHERE block_hash IS DISTINCT FROM $3)::int AS elsewhere,
-       coalesce(array_agg(deposit_key) FILTER (WHERE block_hash = $3 OR role = 'counted'), '{}') AS kept
+       coalesce(array_agg(deposit_key ORDER BY deposit_key) FILTER (WHERE block_hash = $3 OR role = 'counted'), '{}') AS kept
      FROM deposits JOIN unnest($1::smallint[], $2::text[]) AS asked (bucket, order_id) USING (bucket, order_id)
      GROUP BY order_id`,
     [orderIds.map(bucketOf), orderIds, blockHash],
@@ -74,7 +74,7 @@ export async function readKnownDeposits(
     `SELECT order_id, count(*) FILTER (WHERE block_hash IS NULL)::int AS unmined,
        count(*) FILTER (WHERE state <> 'vanished')::int AS present,
        count(*) FILTER (WHERE state <> 'vanished' AND role <> 'dust')::int AS "presentOfValue",
-       coalesce(array_agg(deposit_key) FILTER (WHERE deposit_key = ANY($3)), '{}') AS keys
+       coalesce(array_agg(deposit_key ORDER BY deposit_key) FILTER (WHERE deposit_key = ANY($3)), '{}') AS keys
      FROM deposits JOIN unnest($1::smallint[], $2::text[]) AS asked (bucket, order_id) USING (bucket, order_id)
      GROUP BY order_id`,
     [orderIds.map(bucketOf), orderIds, keys],

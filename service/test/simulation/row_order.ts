@@ -1,6 +1,7 @@
 /**
  * Where a statement leaves the order of its rows open, it depends on where they lie on the disk, and so on what happened
- * long before. Here it depends on the rows and on `shuffle`: what is open is tried in any order.
+ * long before. Here it depends on the rows and on `shuffle`: what is open is tried in any order. The order within an array
+ * is settled by the statement that makes it.
  */
 export function inSettledOrder<Row extends object>(
   text: string,
