@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { BitcoinIntent, Coin } from '../../domain/payouts/intent.ts'
 import { areExcluded, isUnspent } from './exclusion.ts'
-import { NoAnswer, RpcRefusal } from './rpc.ts'
+import { NoAnswer, type Rpc, RpcRefusal } from './rpc.ts'
 import { type Script, scriptedRpc } from './testing/scripted_rpc.ts'
 
 /**
@@ -21,9 +21,10 @@ type Paper = Readonly<Record<string, PaperTx>>
 
 const ABSENT = 'No such mempool or blockchain transaction. Use gettransaction for wallet transactions.'
 
-/** The best block has the height 10. */
-function nodeOf(paper: Paper, meddle: (method: string) => void = () => {}) {
-  const txs = Object.entries(paper)
+/** Of what is mined above its best block it knows nothing. */
+function nodeOf(paper: Paper, meddle: (method: string) => void = () => {}, tip = 10) {
+  const txs = Object.entries(paper).filter(([, { at }]) => typeof at !== 'number' || at <= tip)
+  const known = Object.fromEntries(txs)
   const minedAt = (height: number) => txs.filter(([, { at }]) => at === height)
   const spenders = (outpoint: string) =>
     txs.filter(([, { spends, at }]) => typeof at === 'number' && spends.includes(outpoint))
@@ -33,29 +34,32 @@ function nodeOf(paper: Paper, meddle: (method: string) => void = () => {}) {
       : spends.map((outpoint) => ({ txid: outpoint.split(':')[0], vout: Number(outpoint.split(':')[1]) }))
   const heightOf = (hash: unknown) => Number(String(hash).split(' ').at(-1))
   const script: Script = {
-    getbestblockhash: () => 'block 10',
+    getbestblockhash: () => `block ${tip}`,
     getblockheader: (hash) => ({
       height: heightOf(hash),
-      confirmations: String(hash).startsWith('lost') ? -1 : 11 - heightOf(hash),
+      confirmations: String(hash).startsWith('lost') ? -1 : tip + 1 - heightOf(hash),
     }),
     getrawtransaction: (txid) => {
-      const tx = paper[String(txid)]
+      const tx = known[String(txid)]
       if (tx === undefined) throw new RpcRefusal('getrawtransaction', -5, ABSENT)
       const { at } = tx
       const common = { vin: vinOf(tx), fee: '0.00000141' }
       if (at === 'mempool') return common
-      if (typeof at === 'number') return { ...common, blockhash: `block ${at}`, confirmations: 11 - at }
+      if (typeof at === 'number') return { ...common, blockhash: `block ${at}`, confirmations: tip + 1 - at }
       return { ...common, blockhash: `lost ${at.lost}`, confirmations: 0 }
     },
     gettxout: (txid, index, withMempool) => {
       expect(withMempool, 'what only waits has spent nothing').toBe(false)
-      const isThere = typeof paper[String(txid)]?.at === 'number'
+      const isThere = typeof known[String(txid)]?.at === 'number'
       return isThere && spenders(`${txid}:${index}`).length === 0 ? { confirmations: 1 } : null
     },
-    getblock: (hash) => ({
-      tx: [{ vin: [{ coinbase: '51' }] }, ...minedAt(heightOf(hash)).map(([, tx]) => ({ vin: vinOf(tx) }))],
-      previousblockhash: `block ${heightOf(hash) - 1}`,
-    }),
+    getblock: (hash) => {
+      if (heightOf(hash) > tip) throw new RpcRefusal('getblock', -5, 'Block not found')
+      return {
+        tx: [{ vin: [{ coinbase: '51' }] }, ...minedAt(heightOf(hash)).map(([, tx]) => ({ vin: vinOf(tx) }))],
+        previousblockhash: `block ${heightOf(hash) - 1}`,
+      }
+    },
   }
   const meddled = Object.entries(script).map(([method, say]): [string, Script[string]] => [
     method,
@@ -197,7 +201,7 @@ test('a block reward is gone once another block is deep where its block was', as
   expect(await reward(8)).toBe(true)
 })
 
-test('a node that is silent, refuses, or never holds still has proven nothing', async () => {
+test('a node that is silent or refuses has proven nothing', async () => {
   const gone = { ...lost, rival: { spends: ['wallet:0'], at: 3 } }
   const attempts = [attempt('deposit:0')]
   const without = (error: Error, at: string) =>
@@ -214,16 +218,34 @@ test('a node that is silent, refuses, or never holds still has proven nothing', 
       'No such mempool transaction. Blockchain transactions are still in the process of being indexed.'
     expect(await without(new RpcRefusal(method, -5, reason), method)).toBe(false)
   }
-  let tips = 0
-  const node = nodeOf(gone)
-  const restless = (every: number) => ({
-    ...node,
-    call: async (...call: Parameters<typeof node.call>) =>
-      call[0] === 'getbestblockhash' ? (tips++ % every === 0 ? 'block 9' : 'block 10') : node.call(...call),
-  })
-  expect(await areExcluded(restless(2), CONFIRMATIONS, attempts)).toBe(false)
-  expect(tips).toBe(10)
-  expect(await areExcluded(restless(5), CONFIRMATIONS, attempts), 'asked again').toBe(true)
+})
+
+/** Requests reach one of two nodes, as a load balancer likes: bit n of `whose` says which one answers request n. */
+function between(nodes: readonly [Rpc, Rpc], whose: number): Rpc {
+  let asked = 0
+  const next = () => {
+    const isSecond = (whose >> asked) & 1
+    asked += 1
+    return nodes[isSecond === 1 ? 1 : 0]
+  }
+  return {
+    batch: (calls) => next().batch(calls),
+    call: (...call) => next().call(...call),
+  }
+}
+
+test('what one of two nodes was just told is spent is not spent deep because the other one has no such block', async () => {
+  const WAYS = 2 ** 8
+  const ask = (paper: Paper, tips: readonly [number, number], whose: number) => {
+    const nodes = [nodeOf(paper, undefined, tips[0]), nodeOf(paper, undefined, tips[1])] as const
+    return areExcluded(between(nodes, whose), CONFIRMATIONS, [attempt('deposit:0')])
+  }
+  const spentJustNow = { ...lost, rival: { spends: ['wallet:0'], at: 11 } }
+  for (let whose = 0; whose < WAYS; whose += 1)
+    expect(await ask(spentJustNow, [10, 11], whose), `answered as ${whose.toString(2)} says`).toBe(false)
+  const spentLongAgo = { ...lost, rival: { spends: ['wallet:0'], at: 3 } }
+  expect(await ask(spentLongAgo, [10, 11], 0)).toBe(true)
+  expect(await ask(spentLongAgo, [10, 11], WAYS - 1)).toBe(true)
 })
 
 test('an output is unspent as long as it is in the best chain and nothing there spends it', async () => {

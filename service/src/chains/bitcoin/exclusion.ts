@@ -1,10 +1,9 @@
 import { assert } from '../../domain/assert.ts'
 import type { Coin, Intent } from '../../domain/payouts/intent.ts'
-import { findKnown } from './lookup.ts'
+import { type Known, readKnown } from './lookup.ts'
 import { integerIn, listIn, objectIn, textIn } from './replies.ts'
 import { NoAnswer, type Rpc, RpcRefusal } from './rpc.ts'
 
-const ATTEMPTS_MAX = 5
 /** So many transactions are followed back at the most; a reorganisation seldom leaves more than a few in a line. */
 const ANCESTORS_MAX = 100
 
@@ -17,8 +16,8 @@ type Outpoint = Pick<Coin, 'txHash' | 'index'>
 type Fate = 'unspent' | 'spent' | 'spent deep' | 'gone' | 'waits'
 
 /**
- * `confirmations`: as deep as it has to be to be believed. An answer counts only when the best block was the same before
- * and after. Whatever the node does not tell is no proof: a transaction that is nowhere may come back.
+ * `confirmations`: as deep as it has to be to be believed. An answer counts only where all of it is about the same best block.
+ * Whatever the node does not tell is no proof: a transaction that is nowhere may come back.
  */
 export async function areExcluded(
   rpc: Rpc,
@@ -26,12 +25,8 @@ export async function areExcluded(
   attempts: readonly Intent[],
 ): Promise<boolean> {
   try {
-    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-      const tip = await bestBlock(rpc)
-      const found = await search(new BestChain(rpc, tip, confirmations), attempts)
-      if ((await bestBlock(rpc)) === tip) return found
-    }
-    return false
+    const tip = textIn(await rpc.call('getbestblockhash'), 'getbestblockhash')
+    return await search(new BestChain(rpc, tip, confirmations), attempts)
   } catch (error) {
     if (error instanceof NoAnswer || error instanceof RpcRefusal) return false
     throw error
@@ -41,10 +36,6 @@ export async function areExcluded(
 /** Whether the best chain has it and nothing in that chain spends it. */
 export async function isUnspent(rpc: Rpc, { txHash, index }: Outpoint): Promise<boolean> {
   return (await rpc.call('gettxout', txHash, index, false)) !== null
-}
-
-async function bestBlock(rpc: Rpc): Promise<string> {
-  return textIn(await rpc.call('getbestblockhash'), 'getbestblockhash')
 }
 
 async function search(chain: BestChain, attempts: readonly Intent[]): Promise<boolean> {
@@ -77,14 +68,34 @@ class BestChain {
   }
 
   async fateOf(outpoint: Outpoint): Promise<Fate> {
-    if (await isUnspent(this.#rpc, outpoint)) return 'unspent'
-    const origin = await findKnown(this.#rpc, outpoint.txHash)
+    const { isUnspent, origin } = await this.#ask(outpoint)
+    if (isUnspent) return 'unspent'
     if (origin === null || origin.where === 'mempool') return 'waits'
     if (origin.where === 'block') {
       this.#spentLately ??= this.#readLastBlocks()
       return (await this.#spentLately).has(nameOf(outpoint)) ? 'spent' : 'spent deep'
     }
     return (await this.#isDead(outpoint.txHash, origin.tx)) ? 'gone' : 'waits'
+  }
+
+  /**
+   * In one request, so that it is one node that answers: of several behind one address another may be a block ahead, and what is
+   * spent in that block would be taken for spent long ago, because it is in none of the last blocks below the tip.
+   */
+  async #ask({ txHash, index }: Outpoint): Promise<{ isUnspent: boolean; origin: Known | null }> {
+    const [before, output, found, after] = await this.#rpc.batch([
+      ['getbestblockhash'],
+      ['gettxout', txHash, index, false],
+      ['getrawtransaction', txHash, 1],
+      ['getbestblockhash'],
+    ])
+    if (output === undefined || found === undefined || !before?.ok || !after?.ok)
+      throw new NoAnswer('getbestblockhash', 'no hash')
+    if (before.value !== this.#tip || after.value !== this.#tip)
+      throw new NoAnswer('gettxout', 'the best block is another one')
+    if (!output.ok) throw output.rejection
+    if (output.value !== null) return { isUnspent: true, origin: null }
+    return { isUnspent: false, origin: readKnown(found) }
   }
 
   /** Its block lost. Whether an input of it is gone for good. */

@@ -78,7 +78,8 @@ export async function findKnown(rpc: Rpc, txHash: string): Promise<Known | null>
   return readKnown(found)
 }
 
-function readKnown(found: Outcome<unknown, RpcRefusal>): Known | null {
+/** Of an answer to `getrawtransaction`. Throws its refusal, where that does not say that nobody has it. */
+export function readKnown(found: Outcome<unknown, RpcRefusal>): Known | null {
   if (!found.ok) {
     if (ABSENT.test(found.rejection.reason)) return null
     throw found.rejection
