@@ -264,6 +264,11 @@ export type Chain = {
 
   /** What the chain says these addresses hold of an asset at `height` (for accounts) or now (for coins). Ledger units. May reject as NodeBusy. */
   balance(asset: AssetId, addresses: readonly string[], height?: number): Promise<bigint>
+  /**
+   * How much older a balance may be than the height it is asked for, where nodes do not say what block their answer is of: of several
+   * behind one address the one that answers may be behind the one that says which block is the newest. Left out: it is of that height.
+   */
+  readonly balanceLagBlocks?: number
   /** Of what an address of ours holds of the native coin, what the chain never lets go, in ledger units; 0 if left out. */
   lockedUnits?(): Promise<bigint>
   /**

@@ -5,7 +5,7 @@ import type { Intent } from '../../domain/payouts/intent.ts'
 import type { Chain } from '../chain.ts'
 import { listedTokens } from '../listed_tokens.ts'
 import { hexOf, parseAddress } from './address.ts'
-import { balance } from './balance.ts'
+import { BALANCE_LAG_BLOCKS, balance } from './balance.ts'
 import { bid, estimatePayout } from './bid.ts'
 import { blocksOf } from './blocks.ts'
 import { broadcast } from './broadcast.ts'
@@ -69,6 +69,7 @@ export function tron(settings: TronSettings): Chain {
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) =>
       balance({ rpc, blocks }, asset, contractOf(asset), addresses, height),
+    balanceLagBlocks: BALANCE_LAG_BLOCKS,
     minedNonce: async () => {
       throw new Error('accounts of TRON have no nonce')
     },

@@ -99,3 +99,26 @@ test('what is in the reserve is swept once', async () => {
   await planSweeps(stage.world, oneBehind(chain))
   expect(await sweeps()).toEqual([{ ...sweep, state: 'confirmed' }])
 })
+
+test('where no node says what block a balance is of, what may be older than the gas is not believed', async () => {
+  const address = await deposit('USDT:ERC20')
+  const chain = chainOf()
+  const gas = await bring(chain, 'reserve', (units) =>
+    stage.chain('ETH').move(MINED, 'ETH:ETH', address, units),
+  )
+  // The head is asked of one node and what is held of another one, which is a block behind.
+  const mixed: Chain = {
+    ...chain,
+    balanceLagBlocks: 10,
+    balance: (asset, addresses, height) => chain.balance(asset, addresses, (height ?? FINAL) - 1),
+  }
+  for (const height of [FINAL, FINAL + 9]) {
+    await lookAt(stage, 'ETH', height)
+    await planSweeps(stage.world, mixed)
+    expect(await sweeps()).toEqual([{ ...gas, state: 'confirmed' }])
+    stage.advance(5_000)
+  }
+  await lookAt(stage, 'ETH', FINAL + 10)
+  await planSweeps(stage.world, mixed)
+  expect(await sweeps()).toMatchObject([{ id: gas.id }, { asset: 'USDT:ERC20', state: 'planned' }])
+})

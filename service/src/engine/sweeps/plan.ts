@@ -33,6 +33,8 @@ import { gasCostOf } from './gas_cost.ts'
 const LIMITS = { step: 20, liveMax: 100 } as const
 /** Prices creep, and bringing takes a third of what a token's transfer does: where a little is missing, a fourth of all is brought. */
 const SHARE_BROUGHT_LEAST = 4n
+/** What was swept a moment ago is looked at again after this: blocks have to pass that a balance may be older by. */
+const TOO_SOON_MS = 5_000
 /** A look is over long before; what a worker that died had taken is due again after this. */
 const LOOK_MS = 60_000
 
@@ -64,7 +66,8 @@ async function planDue(world: World, chain: Chain, unseen: Unseen[]): Promise<bo
   const claimed = await claimUnswept(db, chain.id, time, LIMITS)
   for (const taken of claimed) {
     const next = await lookSafely(world, chain, taken, unseen)
-    if (next === 'unknown') await restUnswept(db, taken, nowMs + policy.sweepRestMs)
+    if (next === 'too soon') await restUnswept(db, taken, nowMs + Math.min(TOO_SOON_MS, policy.sweepRestMs))
+    else if (next === 'unknown') await restUnswept(db, taken, nowMs + policy.sweepRestMs)
     else if (next === null || !(await plan(world, taken, next))) await rest(world, taken)
   }
   return claimed.length === LIMITS.step
@@ -78,9 +81,9 @@ async function standsOnOurBranch({ db }: World, chain: Chain): Promise<boolean> 
 
 /**
  * Null: nothing is worth it. Unknown: it could not be seen or moved, has no price, or is more than the reserve can pay for at present,
- * which says nothing about how soon it will be worth it.
+ * which says nothing about how soon it will be worth it. Too soon: what a node tells may still be of before it was swept last.
  */
-type Next = Outflow | null | 'unknown'
+type Next = Outflow | null | 'unknown' | 'too soon'
 
 /** An address that could not be looked at, and why. */
 type Unseen = { readonly address: string; readonly error: unknown }
@@ -133,7 +136,13 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
     tag: null,
     from,
   })
-  const { holdings, isHindered } = await readHoldings(world, chain, taken, sweepOf)
+  const height = await deepHeight(chain)
+  // Of several nodes behind one address one may be behind: it tells of money that has been swept, and of no gas that was brought.
+  if (height < taken.sweptHeight)
+    throw new Error(`the node of ${chain.id} is not as far yet as when ${taken.address} was swept last`)
+  const wasSwept = taken.sweptHeight > 0
+  if (wasSwept && height < taken.sweptHeight + (chain.balanceLagBlocks ?? 0)) return 'too soon'
+  const { holdings, isHindered } = await readHoldings(world, chain, taken, height, sweepOf)
   const step = nextSweepStep(holdings, world.policy.sweepCostMultiple)
   const mayChange = isHindered || holdings.some(({ cost }) => cost === null)
   if (step === null) return mayChange ? 'unknown' : null
@@ -149,20 +158,17 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
 }
 
 /**
- * What is deep at the address, tokens first, as far as it can be moved at present, and whether what keeps the rest may pass soon. An
+ * What is deep at the address, as of `height`, tokens first, as far as it can be moved at present, and whether what keeps the rest may pass soon. An
  * asset that is not opened yet (`openAssets`) stays where it came: at the reserve it would be taken for capital.
  */
 async function readHoldings(
   world: World,
   chain: Chain,
-  { address, sweptHeight }: UnsweptAddress,
+  { address }: UnsweptAddress,
+  height: number,
   sweepOf: (amount: Amount) => Outflow,
 ): Promise<{ readonly holdings: readonly Holding[]; readonly isHindered: boolean }> {
   const native = nativeAsset(chain.id).id
-  const height = await deepHeight(chain)
-  // Of several nodes behind one address one may be behind: it tells of money that has been swept, and of no gas that was brought.
-  if (height < sweptHeight)
-    throw new Error(`the node of ${chain.id} is not as far yet as when ${address} was swept last`)
   const heldOf = (asset: AssetId) => chain.balance(asset, [address], height)
   const heldGas = await heldOf(native)
   const holdings: Holding[] = []
