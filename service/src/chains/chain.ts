@@ -180,6 +180,12 @@ export class NodeBusy extends Error {
 
 export type Waiting = readonly Transfer[] & { readonly isPart?: boolean }
 
+/**
+ * Of several nodes behind one address one may be so far behind another: half a minute where a block takes three seconds. One that is
+ * further behind has no place beside it.
+ */
+export const BALANCE_LAG_BLOCKS = 10
+
 export type Chain = {
   readonly id: ChainId
   readonly family: AddressFamily
@@ -265,8 +271,9 @@ export type Chain = {
   /** What the chain says these addresses hold of an asset at `height` (for accounts) or now (for coins). Ledger units. May reject as NodeBusy. */
   balance(asset: AssetId, addresses: readonly string[], height?: number): Promise<bigint>
   /**
-   * How much older a balance may be than the height it is asked for, where nodes do not say what block their answer is of: of several
-   * behind one address the one that answers may be behind the one that says which block is the newest. Left out: it is of that height.
+   * How many blocks older than the newest final one a balance may be that is asked for now: another node behind the same address may be
+   * ahead, and has told what is final. On TRON, EOS and Stellar one of a height as well, because no node says what block its answer is of.
+   * Left out where what is final is deeper than nodes are ever apart.
    */
   readonly balanceLagBlocks?: number
   /** Of what an address of ours holds of the native coin, what the chain never lets go, in ledger units; 0 if left out. */

@@ -44,13 +44,19 @@ export async function sumLiveOutflows(
   return new Map(rows.map(({ asset, units }) => [asset, units]))
 }
 
-/** Outflows of an account chain's reserve that are drafted and not final: their money may still lie there. */
-export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<PayoutId[]> {
+/**
+ * Outflows of an account chain's reserve that are drafted and not final, or were mined above `height`: in a balance that is of this block
+ * their money may still lie.
+ */
+export async function findLeavingOutflows(sql: Sql, asset: AssetId, height: number): Promise<PayoutId[]> {
   const rows = await sql.query<{ payout_id: string }>(
     `SELECT payout_id FROM outflows
      WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL
-       AND state IN ${LIVE}`,
-    [asset, assetOf(asset).chain],
+       AND state IN ${LIVE}
+     UNION ALL
+     SELECT payout_id FROM outflows
+     WHERE asset = $1 AND chain = $2 AND mined_height > $3 AND from_address IS NULL AND state = 'confirmed'`,
+    [asset, assetOf(asset).chain, height],
   )
   return rows.map(({ payout_id }) => payout_id)
 }

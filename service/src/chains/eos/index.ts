@@ -2,7 +2,7 @@ import { assert } from '../../domain/assert.ts'
 import { BoundedMap } from '../../domain/bounded_map.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { accept } from '../../domain/outcome.ts'
-import type { Chain } from '../chain.ts'
+import { BALANCE_LAG_BLOCKS, type Chain } from '../chain.ts'
 import { parsePlace, parseTagged, textOf } from './address.ts'
 import { balance } from './balance.ts'
 import { bid, estimatePayout } from './bid.ts'
@@ -65,6 +65,7 @@ export function eos(settings: EosSettings): Chain {
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) =>
       balance({ rpc, blocks }, asset, new Set(addresses.map(accountOf)), height),
+    balanceLagBlocks: BALANCE_LAG_BLOCKS,
     minedNonce: async () => {
       throw new Error('accounts of EOS have no nonce')
     },

@@ -3,7 +3,7 @@ import { assert } from '../../domain/assert.ts'
 import { BoundedMap } from '../../domain/bounded_map.ts'
 import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
-import type { Chain } from '../chain.ts'
+import { BALANCE_LAG_BLOCKS, type Chain } from '../chain.ts'
 import { listedTokens } from '../listed_tokens.ts'
 import { parseAddress } from './address.ts'
 import { balance } from './balance.ts'
@@ -69,6 +69,7 @@ export function solana(settings: SolanaSettings): Chain {
     isOver: (intent, txHash, between) => isOver(looking, intent, txHash, between),
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) => balance({ rpc, blocks }, asset, mintOf(asset), addresses, height),
+    balanceLagBlocks: BALANCE_LAG_BLOCKS,
     lockedUnits: async () => fromChainUnits(native, (await rents()).account).units,
     minedNonce: async () => {
       throw new Error('accounts of Solana have no nonce')

@@ -3,7 +3,7 @@ import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import { accept } from '../../domain/outcome.ts'
 import { countOfSequence } from '../../domain/payouts/intent.ts'
-import type { Chain } from '../chain.ts'
+import { BALANCE_LAG_BLOCKS, type Chain } from '../chain.ts'
 import { readAccount, reserveOf } from './account.ts'
 import { parsePlace, parseTagged, textOf } from './address.ts'
 import { balance } from './balance.ts'
@@ -67,6 +67,7 @@ export function stellar(settings: StellarSettings): Chain {
     raise,
     broadcast: (tx) => broadcast({ horizon, passphrase, lookup: look }, tx),
     balance: (asset, addresses, height) => balance(horizon, asset, new Set(addresses.map(accountOf)), height),
+    balanceLagBlocks: BALANCE_LAG_BLOCKS,
     lockedUnits: async () => {
       const account = await readAccount(horizon, await reserveAccount())
       const kept = reserveOf(account?.entries ?? 0, (await head(horizon)).baseReserve)

@@ -11,9 +11,6 @@ const BLOCKS_APART_MAX = 200
 const TRIES = 5
 const AT_ONCE = 8
 
-/** Half a minute: a node that is further behind another one is no node to stand beside it. */
-export const BALANCE_LAG_BLOCKS = 10
-
 /** So many are asked about one solid block, which is the newest for three seconds. */
 const ASKED_OF_ONE_BLOCK = 100
 
@@ -22,7 +19,7 @@ type Reader = { readonly rpc: Rpc; readonly blocks: Blocks }
 /**
  * A node knows what an address holds now, with everything that waits, and what it holds in the solid block; of no block
  * between. So this is the state of the solid block, and what the blocks from there to `height` have moved; of the next addresses
- * the solid block may be another one. No answer names its block (`BALANCE_LAG_BLOCKS`).
+ * the solid block may be another one. No answer names its block (`balanceLagBlocks`).
  */
 export async function balance(
   reader: Reader,

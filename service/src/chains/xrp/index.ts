@@ -2,7 +2,7 @@ import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import { accept } from '../../domain/outcome.ts'
-import type { Chain } from '../chain.ts'
+import { BALANCE_LAG_BLOCKS, type Chain } from '../chain.ts'
 import { parsePlace, parseTagged, textOf } from './address.ts'
 import { balance, lockedDrops, nextSequence } from './balance.ts'
 import { bid } from './bid.ts'
@@ -61,6 +61,7 @@ export function xrp({ id, rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddr
     raise: (previous, feeBid) => raise(drafter, previous, feeBid),
     broadcast: (tx) => broadcast(rpc, tx),
     balance: (asset, addresses, height) => balance(rpc, asset, new Set(addresses.map(accountOf)), height),
+    balanceLagBlocks: BALANCE_LAG_BLOCKS,
     lockedUnits: async () =>
       fromChainUnits(native, await lockedDrops(rpc, await reserveAccount(), feeDropsMax)).units,
     minedNonce: (address) => nextSequence(rpc, accountOf(address)),

@@ -49,11 +49,18 @@ export async function readPurse(
     await keep()
     return { ...from, minedNonce: await minedNonce(chain, from.address), held, leaving: [], fees }
   }
-  const leaving = await findLeavingOutflows(world.db, outflow.asset)
+  const leaving = await findLeavingOutflows(world.db, outflow.asset, await balanceHeight(world.db, chain))
   const held = await spendableBalance(chain, outflow.asset, [address])
   await keep()
   const key = { purpose: 'reserve', index: 0 } as const
   return { key, address, minedNonce: await minedNonce(chain, address), held, leaving, fees }
+}
+
+/** The block that a balance which is asked for now is of at the least; one more that is counted as leaving only makes one wait. */
+async function balanceHeight(sql: Sql, { id, balanceLagBlocks = 0 }: Chain): Promise<number> {
+  const head = await readHead(sql, id)
+  assert(head !== null, 'a chain that pays is watched')
+  return head.block.height + 1 - chainFacts[id].confirmations - balanceLagBlocks
 }
 
 async function minedNonce(chain: Chain, address: string): Promise<number | null> {

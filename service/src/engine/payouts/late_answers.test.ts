@@ -116,6 +116,30 @@ test('what a payout that ends meanwhile has paid is not there for the next one',
   expect(waiting?.trouble).toContain(`of which ${ETHER} are leaving`)
 })
 
+test('what a payout has paid is not there for the next one on the word of a node that is behind', async () => {
+  const first = await fundedOrder()
+  await workPayouts(signingWorld(), payingChain(stage))
+  const [block, cost] = [{ height: 101, hash: 'the block that paid it' }, amountOf('ETH:ETH', 1n)]
+  await endOutflow(stage.db, `${first.terms.id}:1`, ['broadcast'], 'confirmed', { block, cost })
+  const second = await fundedOrder()
+  // Its block is final, and the node that is asked what the reserve holds does not have it yet, or has it and more came meanwhile.
+  const chain = payingChain(stage, { balance: async () => ETHER, balanceLagBlocks: 10 })
+  for (const height of [112, 121]) {
+    await lookAt(stage, 'ETH', height)
+    await workPayouts(signingWorld(), chain)
+    expect(await statusOf(second)).toBe('EXCHANGE')
+    const waiting = await stage.db.query('SELECT payout_id, trouble FROM outflows WHERE state = $1', [
+      'planned',
+    ])
+    expect(waiting).toMatchObject([{ trouble: expect.stringContaining(`of which ${ETHER} are leaving`) }])
+    stage.advance(CLAIM_MS)
+    await lookAt(stage, 'BTC', 100)
+  }
+  await lookAt(stage, 'ETH', 122)
+  await workPayouts(signingWorld(), chain)
+  expect(await statusOf(second)).toBe('WITHDRAW')
+})
+
 test('a node that takes longer for an answer than a claim lasts keeps no two workers from paying', async () => {
   const order = await fundedOrder()
   const underWay: { readonly answer: () => void; readonly ended: Promise<unknown> }[] = []

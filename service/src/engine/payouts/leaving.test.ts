@@ -61,16 +61,30 @@ async function insertLive(): Promise<void> {
   await insert(planned, { state: 'planned', units: 100n })
 }
 
+const MINED_ONE_A_BLOCK = `UPDATE outflows SET mined_height = nonce, mined_hash = 'block', mined_cost = 1
+  WHERE state = 'confirmed'`
+
 test('of what is live, that which is written down is leaving, and what was leaving before counts as well', async () => {
   await stage.reset()
   await insertLive()
   await insert(ended.slice(0, 3), { state: 'confirmed', units: 1_000n, hasNonce: true, hasAttempt: true })
-  const found = await findLeavingOutflows(stage.db, ASSET)
+  const found = await findLeavingOutflows(stage.db, ASSET, 0)
   expect([...found].sort()).toEqual([...numbered, ...written])
-  expect(await findLeavingOutflows(stage.db, 'USDT:ERC20')).toEqual([])
+  expect(await findLeavingOutflows(stage.db, 'USDT:ERC20', 0)).toEqual([])
   expect(await sumLeavingOutflows(stage.db, ASSET, [])).toBe(1_100n)
   expect(await sumLeavingOutflows(stage.db, ASSET, found)).toBe(1_100n)
   expect(await sumLeavingOutflows(stage.db, ASSET, [...found, ...ended.slice(1, 3)])).toBe(3_100n)
+})
+
+test('what was mined above the block that a balance is of is leaving still', async () => {
+  await stage.reset()
+  await insertLive()
+  await insert(ended.slice(0, 3), { state: 'confirmed', units: 1_000n, hasNonce: true, hasAttempt: true })
+  await stage.corrupt(MINED_ONE_A_BLOCK)
+  const found = await findLeavingOutflows(stage.db, ASSET, 1)
+  expect([...found].sort()).toEqual([...numbered, ...written, ...ended.slice(1, 3)])
+  expect(await sumLeavingOutflows(stage.db, ASSET, found)).toBe(3_100n)
+  expect(await findLeavingOutflows(stage.db, ASSET, 3)).toHaveLength(numbered.length + written.length)
 })
 
 test('of what is leaving, and of what was before, the last attempt says what it may take', async () => {
@@ -113,10 +127,11 @@ test('what has ended is not read again to know what is leaving', async () => {
       hasNonce: true,
       hasAttempt: true,
     })
+    await stage.corrupt(MINED_ONE_A_BLOCK)
     await stage.corrupt('VACUUM ANALYZE')
     const leftBefore = [...numbered, ...ended.slice(0, 50)]
     return {
-      finding: await pagesTouched(stage.db, (sql) => findLeavingOutflows(sql, ASSET)),
+      finding: await pagesTouched(stage.db, (sql) => findLeavingOutflows(sql, ASSET, endedCount - 50)),
       findingAll: await pagesTouched(stage.db, (sql) => findDraftedOutflows(sql, 'ETH')),
       adding: await pagesTouched(stage.db, (sql) => sumLeavingOutflows(sql, ASSET, leftBefore)),
       reading: await pagesTouched(stage.db, (sql) => leavingIntents(sql, 'ETH', leftBefore)),
@@ -139,7 +154,7 @@ test('what has ended is not read again to know what is leaving', async () => {
 test('what has ended is not read again to know whether a nonce is spent', async () => {
   await stage.reset()
   await insert(ended, { state: 'confirmed', units: 1_000n, hasNonce: true })
-  await stage.corrupt(`UPDATE outflows SET mined_height = nonce, mined_hash = 'block', mined_cost = 1`)
+  await stage.corrupt(MINED_ONE_A_BLOCK)
   await stage.corrupt('VACUUM ANALYZE')
   expect(await isNonceSpent(stage.db, 'ETH', 777)).toBe(true)
   expect(await isNonceSpent(stage.db, 'ETH', 777_777)).toBe(false)
@@ -156,7 +171,7 @@ test('what has ended is not read again to know whether an account is being made'
       hasNonce: true,
       hasAttempt: true,
     })
-    await stage.corrupt(`UPDATE outflows SET mined_height = nonce, mined_hash = 'block', mined_cost = 1`)
+    await stage.corrupt(MINED_ONE_A_BLOCK)
     await insertLive()
     await stage.corrupt('VACUUM ANALYZE')
     return pagesTouched(stage.db, (sql) => isAccountBeingMade(sql, 'ETH', 'somebody', endedCount - 50))
