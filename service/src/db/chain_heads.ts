@@ -162,6 +162,24 @@ export async function blockHashAt(sql: Sql, chain: ChainId, height: number): Pro
   return row?.hash ?? null
 }
 
+/**
+ * Up to where the blocks that were read stand on one another, none of which is being left, and which of them is at `asked`; null: below
+ * those that are remembered. In one statement: between two of them the chain may be reorganised.
+ */
+export async function readLinkedChain(
+  sql: Sql,
+  chain: ChainId,
+  asked: number,
+): Promise<(Pick<ChainHead, 'lookedWallMs'> & { height: number; hash: string | null }) | null> {
+  const [row] = await sql.query<{ height: number; hash: string | null; looked_wall_ms: number }>(
+    `SELECT least(h.height, h.leaving_above_height) AS height, b.hash, h.looked_wall_ms
+     FROM chain_heads h LEFT JOIN chain_blocks b ON b.chain = h.chain AND b.height = $2
+     WHERE h.chain = $1`,
+    [chain, asked],
+  )
+  return row === undefined ? null : { height: row.height, hash: row.hash, lookedWallMs: row.looked_wall_ms }
+}
+
 /** How far the node is, before there is a whole look to tell it. Rejects when the lease was lost meanwhile. */
 export async function noteNodeHeight(
   sql: Sql,

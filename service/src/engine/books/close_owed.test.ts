@@ -92,7 +92,7 @@ async function paid(): Promise<Paid> {
 
 /** Its block is another one by now. Answers it as an engine has it. */
 async function orphan(): Promise<ClaimedOutflow> {
-  await stage.db.query(`INSERT INTO chain_blocks (chain, height, hash) VALUES ('ETH', 100, 'another')`)
+  await stage.db.query("UPDATE chain_blocks SET hash = 'another' WHERE chain = 'ETH' AND height = 100")
   stage.chain('ETH').move(100, 'USDT:ERC20', RESERVE, PAID)
   stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, COST)
   await orphanOutflows(stage.world, 'ETH', { kind: 'replaced', aboveHeight: 0 }, 1, nobodyElse)

@@ -217,7 +217,7 @@ test('before it has waited too long, and while the network has it, nobody is ask
 test('one that was final and lost its block ends, stays owed, and gives back its coins', async () => {
   const { order, payoutId, txHash } = await send()
   await confirmPayout(stage, order, { payoutId, txHash, cost: 21n })
-  await stage.db.query("INSERT INTO chain_blocks (chain, height, hash) VALUES ('BTC', 100, 'another')")
+  await stage.db.query("UPDATE chain_blocks SET hash = 'another' WHERE chain = 'BTC' AND height = 100")
   const replaced = { kind: 'replaced', aboveHeight: 0 } as const
   await orphanOutflows(stage.world, 'BTC', replaced, 1, nobodyElse)
   expect(await stateOf(payoutId)).toBe('orphaned')

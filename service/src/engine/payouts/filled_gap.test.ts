@@ -126,6 +126,20 @@ async function buryFiller(height: number): Promise<(forgetful?: number) => Chain
   }
 }
 
+test('a filler in a block that only some nodes have ends nothing, however high the others are', async () => {
+  const world = signingWorld()
+  await orphanPayout(world)
+  await fillNonce(world)
+  const chain = (await buryFiller(113))()
+  const lookup: Chain['lookup'] = async (txHash) => {
+    const status = await chain.lookup(txHash)
+    return status.where === 'block' ? { ...status, block: { height: 113, hash: 'lost' } } : status
+  }
+  const blockHash: Chain['blockHash'] = async (height) => (height === 113 ? 'lost' : chain.blockHash(height))
+  await work(world, { ...chain, lookup, blockHash })
+  expect(await statesOf()).toEqual({ payout: 'orphaned', filler: 'broadcast' })
+})
+
 test('the engine dies between the end of the payout and that of its filler, which a node does not know then', async () => {
   const world = signingWorld()
   await orphanPayout(world)

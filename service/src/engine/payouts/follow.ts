@@ -3,11 +3,8 @@ import type { Attempt } from '../../db/attempts.ts'
 import type { ClaimedOutflow } from '../../db/claim_outflows.ts'
 import { endOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
-import { chainFacts } from '../../domain/catalog/networks.ts'
-import type { BlockRef } from '../../domain/orders/order.ts'
 import { paysSomebody, type SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
-import { countedHeight, finalHeight } from '../deep_height.ts'
 import { endSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { claimKeeper } from './claim.ts'
@@ -20,6 +17,7 @@ import { raiseWhenSlow } from './raise.ts'
 import { noteAccepted, noteMissing, sendAttempt } from './send.ts'
 import { settleCoins } from './take_back.ts'
 import { whyWaitBeforeSending, whyWaitForSource } from './wait_for_source.ts'
+import { whyWaitUntilDeep } from './wait_until_deep.ts'
 
 const LOOK_AGAIN_MS = 700
 /** What only a person can end is asked for again, in case that it was the node's mistake, and for that person's word. */
@@ -136,7 +134,7 @@ async function followMined(
   outflow: ClaimedOutflow,
   { attempt, status: told, tx }: Mined,
 ): Promise<Progress> {
-  const waits = await whyWaitUntilDeep(chain, told.block)
+  const waits = await whyWaitUntilDeep(world, chain, told.block)
   if (waits !== null) return waits
   const { payoutId, orderId } = outflow
   // Of a sweep another move is only what was lost on the way, which the comparison of books and chain finds.
@@ -174,23 +172,6 @@ async function followMined(
 function untilJudged(txHash: string, moved = ''): Progress {
   const message = `${txHash} succeeded, but ${moved}`
   return { kind: 'trouble', message, inMs: FOR_A_PERSON_MS, unjudged: { txHash, moved } }
-}
-
-/** Null: the block is as deep as it has to be. */
-export async function whyWaitUntilDeep(chain: Chain, block: BlockRef): Promise<Progress | null> {
-  const final = await finalHeight(chain)
-  const { height } = await chain.head()
-  const deepAt = block.height + chainFacts[chain.id].confirmations - 1
-  if (countedHeight(chain, height, final) < deepAt)
-    return { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: height < deepAt ? deepAt : 'next' }
-  // Of several nodes behind one address one may be on a branch that the others have left: nothing ends in a block of that.
-  if ((await chain.blockHash(block.height)) !== block.hash)
-    return {
-      kind: 'trouble',
-      message: `block ${block.height} is another one at present`,
-      inMs: LOOK_AGAIN_MS,
-    }
-  return null
 }
 
 /** Nobody is asked for another address, or for what it cost, because of what was too little here. */

@@ -332,6 +332,7 @@ test('what a node said before its chain took another branch is judged no more', 
   const sent = await inDoubt()
   stage.chain('ETH').mined(sent.txHash, 130, COST)
   stage.advance(60_000)
+  await lookAt(stage, 'ETH', 130)
   await work(sent)
   expect(await judge(sent.payoutId, '--paid', ...BECAUSE), 'not deep').toContain('No transaction of')
 })

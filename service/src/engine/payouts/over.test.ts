@@ -175,9 +175,12 @@ async function planPayout() {
   return order
 }
 
-/** All chains go on being looked at, however late it gets. */
-async function lookNow(): Promise<void> {
+/** All chains go on being looked at, however late it gets, and that which pays up to where it is. */
+async function lookNow(paying?: Chain): Promise<void> {
   await stage.db.query('UPDATE chain_heads SET looked_wall_ms = $1', [stage.world.clock.wallMs()])
+  if (paying === undefined) return
+  const { height } = await paying.head()
+  await stage.db.query('UPDATE chain_heads SET height = $2 WHERE chain = $1', [paying.id, height])
 }
 
 type Death = { left: number; isDead: boolean }
@@ -209,7 +212,7 @@ async function liveOnce(chain: Chain, signer: Signer, left: number): Promise<boo
   const death = { left, isDead: false }
   const given: SigningWorld = { ...stage.world, seal: () => 'seal', signer }
   const { world, chain: dying } = mortal(given, chain, death)
-  await lookNow()
+  await lookNow(chain)
   try {
     await workPayouts(world, dying)
   } catch (error) {
@@ -537,13 +540,13 @@ test('an attempt whose signer took its time is not sent for the first time once 
     ...signer,
     sign: async (intent, authority) => {
       stage.advance(2_000)
-      await lookNow()
+      await lookNow(chain)
       await saveDifferences(1n)
       return signer.sign(intent, authority)
     },
   }
   for (let round = 0; round < 12; round += 1) {
-    careless.mine(10)
+    careless.mine(20)
     await liveOnce(chain, slow, FOREVER)
   }
   expect(careless.intents.size, 'a second attempt was signed').toBe(2)

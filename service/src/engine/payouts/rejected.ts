@@ -8,11 +8,11 @@ import { networkCostPaid, reversed } from '../../domain/ledger/postings.ts'
 import { type Intent, paysSomebody } from '../../domain/payouts/intent.ts'
 import { takeBackClosedOwed, wasToldPaid } from '../books/close_owed.ts'
 import type { SigningWorld } from '../world.ts'
-import { whyWaitUntilDeep } from './follow.ts'
 import { statusAsJudged } from './judge.ts'
 import { foundAgainKey, owedAgain, tellAgain } from './orphan.ts'
 import type { Progress } from './progress.ts'
 import { settleCoins } from './take_back.ts'
+import { whyWaitUntilDeep } from './wait_until_deep.ts'
 
 /**
  * A filler may have the nonce of an outflow that had failed and lost its block, and one that has lost its own block leaves open again what
@@ -31,7 +31,7 @@ export async function followRejected(
     if (tx === null) continue
     const status = await chain.lookup(tx.txHash, intent)
     if (status.where !== 'block') continue
-    const waits = await whyWaitUntilDeep(chain, status.block)
+    const waits = await whyWaitUntilDeep(world, chain, status.block)
     if (waits !== null) return waits
     const judged = await statusAsJudged(world.db, rejected.payoutId, tx.txHash, status)
     await endRejected(world, filler, rejected, { txHash: tx.txHash, intent, status, judged })

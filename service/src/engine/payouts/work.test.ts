@@ -63,7 +63,7 @@ test('while outflows are stopped nothing is drafted, and what is on its way is f
   eth.move(100, 'USDT:ERC20', RESERVE, -1n)
   for (let look = 0; look < 3; look += 1) await reconcileChain(stage.world, eth, { guard: nobodyElse })
   eth.mined(txHash, 100, 0n)
-  eth.setHead(112)
+  await lookAt(stage, 'ETH', 112)
   const world = worldSigningNothing(stage)
   await workPayouts(world, eth)
   expect((await states()).get(sent.terms.id)).toMatchObject({ state: 'confirmed' })
@@ -91,7 +91,7 @@ test.each([
   const { txHash } = await sendPayout(stage, order)
   const eth = stage.chain('ETH')
   eth.mined(txHash, 100, 0n, succeeded)
-  eth.setHead(112)
+  await lookAt(stage, 'ETH', 112)
   // The node that is asked for the payout is on another branch than the one that is asked for the block.
   const state = async (chain: Chain) => {
     stage.advance(60_000)
@@ -105,6 +105,57 @@ test.each([
   expect(await state(eth)).toMatchObject({ state: end })
 })
 
+test.each([
+  ['paid', true],
+  ['failed', false],
+] as const)('a payout that %s on a branch which only some nodes are on is not over', async (_, succeeded) => {
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { txHash } = await sendPayout(stage, order)
+  await lookAt(stage, 'ETH', 112)
+  const eth = stage.chain('ETH')
+  // The watcher's node tells how high the chain is, and another one, which has just two blocks on its branch, all the rest.
+  const block = { height: 100, hash: 'lost' }
+  const cost = amountOf('ETH:ETH', 0n)
+  const split: Chain = {
+    ...eth,
+    lookup: async (hash) =>
+      hash === txHash ? { where: 'block', block, succeeded, cost } : { where: 'absent' },
+    blockHash: async (height) => (height === 100 ? 'lost' : eth.blockHash(height)),
+  }
+  await workPayouts(worldSigningNothing(stage), split)
+  expect((await stage.db.query('SELECT state, trouble FROM outflows'))[0]).toEqual({
+    state: 'broadcast',
+    trouble: 'block 100 is another one at present',
+  })
+})
+
+test('a payout waits until the watcher has come as far, says so when that has stopped, and ends in what it has forgotten', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { txHash } = await sendPayout(stage, order)
+  const eth = stage.chain('ETH')
+  eth.mined(txHash, 100, 0n)
+  await lookAt(stage, 'ETH', 110)
+  eth.setHead(3_000)
+  const look = async () => {
+    stage.advance(30_000)
+    await workPayouts(worldSigningNothing(stage), eth)
+    return (await stage.db.query('SELECT state, trouble, due_height FROM outflows'))[0]
+  }
+  expect(await look()).toEqual({ state: 'broadcast', trouble: null, due_height: 111 })
+  const trouble = 'it is in block 100, and ETH was not looked at whole for long'
+  expect(await look()).toEqual({ state: 'broadcast', trouble, due_height: null })
+  await lookAt(stage, 'ETH', 3_000)
+  await stage.db.query("DELETE FROM chain_blocks WHERE chain = 'ETH' AND height <= 1000")
+  await stage.db.query("UPDATE chain_heads SET leaving_above_height = 105 WHERE chain = 'ETH'")
+  expect(await look(), 'its branch is being left').toMatchObject({ state: 'broadcast', trouble: null })
+  await stage.db.query("UPDATE chain_heads SET leaving_above_height = NULL WHERE chain = 'ETH'")
+  expect(await look()).toMatchObject({ state: 'confirmed' })
+})
+
 test('a payout is over when its network says that its block is final, and not before', async () => {
   await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
   const order = await place()
@@ -112,7 +163,7 @@ test('a payout is over when its network says that its block is final, and not be
   const { txHash } = await sendPayout(stage, order)
   const eth = stage.chain('ETH')
   eth.mined(txHash, 100, 0n)
-  eth.setHead(125)
+  await lookAt(stage, 'ETH', 125)
   const stateWith = async (finalHeight: number) => {
     stage.advance(60_000)
     await lookAt(stage, 'ETH', 25 + finalHeight)
@@ -130,7 +181,7 @@ test('a payout whose token moved in another way than it was to waits for a perso
   const { txHash } = await sendPayout(stage, order)
   const eth = stage.chain('ETH')
   eth.mined(txHash, 100, 0n)
-  eth.setHead(112)
+  await lookAt(stage, 'ETH', 112)
   const movedOtherwise = 'it was to move 100 units and moved 99'
   const chain: Chain = {
     ...eth,
@@ -161,7 +212,7 @@ test.each([
     const { txHash } = await sendPayout(stage, order)
     const eth = stage.chain('ETH')
     eth.mined(txHash, 100, 21_000n, false, fault)
-    eth.setHead(112)
+    await lookAt(stage, 'ETH', 112)
     await workPayouts(worldSigningNothing(stage), eth)
     const [row] = await stage.db.query(
       `SELECT emergency_reasons AS reasons, failed_payouts_cost, (
@@ -180,7 +231,7 @@ test('a payout that failed by what happened meanwhile is made anew, and pays', a
   const { txHash } = await sendPayout(stage, order)
   const eth = stage.chain('ETH')
   eth.mined(txHash, 100, 21_000n, false, 'nobodys')
-  eth.setHead(112)
+  await lookAt(stage, 'ETH', 112)
   await workPayouts(worldSigningNothing(stage), eth)
   const outflows = await stage.db.query(
     'SELECT payout_id, state, units, mined_cost FROM outflows ORDER BY payout_id',

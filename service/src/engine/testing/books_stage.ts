@@ -17,7 +17,7 @@ import { type ChainId, chainFacts, chainIds } from '../../domain/catalog/network
 import { amountOf } from '../../domain/money/amount.ts'
 import { rateBetween } from '../../domain/money/rate.ts'
 import type { Fact } from '../../domain/orders/facts.ts'
-import { nothingFailed, type Order } from '../../domain/orders/order.ts'
+import { type BlockRef, nothingFailed, type Order } from '../../domain/orders/order.ts'
 import type { KeyPath } from '../../domain/payouts/intent.ts'
 import type { RateType } from '../../domain/quotes/quote.ts'
 import { openAlarms } from '../alarms.ts'
@@ -135,7 +135,26 @@ async function lookedAt(
        looked_at_ms = $4, looked_wall_ms = $4`,
     [id, height, hash, nowMs],
   )
+  const blocks = await blocksUpTo(chain, height)
+  await db.query('DELETE FROM chain_blocks WHERE chain = $1 AND height > $2', [id, height])
+  await db.query(
+    `INSERT INTO chain_blocks (chain, height, hash) SELECT $1, * FROM unnest($2::bigint[], $3::text[])
+     ON CONFLICT (chain, height) DO UPDATE SET hash = excluded.hash`,
+    [id, blocks.map((block) => block.height), blocks.map((block) => block.hash)],
+  )
   await noteOpened(db, chain?.assets ?? [], 0)
+}
+
+/** As many as any test goes back. */
+const BLOCKS_TOLD = 30
+
+async function blocksUpTo(chain: PaperChain | undefined, height: number): Promise<readonly BlockRef[]> {
+  const blocks: BlockRef[] = []
+  for (let at = Math.max(0, height - BLOCKS_TOLD); at <= height; at += 1) {
+    const hash = (await chain?.blockHash(at)) ?? null
+    if (hash !== null) blocks.push({ height: at, hash })
+  }
+  return blocks
 }
 
 export function lookAt(stage: BooksStage, id: ChainId, height: number): Promise<void> {
