@@ -211,10 +211,11 @@ export type Chain = {
    */
   head(): Promise<BlockRef & { readonly timeMs?: number }>
   /**
-   * The height of the newest block that the network itself says is never taken back. However deep, nothing above it counts as
-   * final. Left out where depth alone decides, or only what is final is told.
+   * The newest block that the network itself says is never taken back; height and hash of one answer, as another may be of another node.
+   * However deep, nothing above it counts as final, and nothing on a branch that it is not of. Left out where depth alone decides, or
+   * only what is final is told.
    */
-  finalHeight?(): Promise<number>
+  finalBlock?(): Promise<BlockRef>
   /** The hash of the block now at `height` on the best chain, or null when there is none yet. */
   blockHash(height: number): Promise<string | null>
   /** The block now at `height` on the best chain, or null when there is none yet. Every transfer to ours is in it. */

@@ -22,6 +22,8 @@ export type ChainHead = {
   readonly reorganisations: number
   /** What is above it is being told to have left the chain; see `beginLeaving`. Null while nothing is. */
   readonly leavingAboveHeight: number | null
+  /** The newest block of ours that the network is known to call final, 0 when none is; null where the network does not say. */
+  readonly finalHeight: number | null
 }
 
 /**
@@ -44,6 +46,7 @@ export type HeadRow = {
   cautious_until_height: number
   reorganisations: number
   leaving_above_height: number | null
+  final_height: number | null
 }
 
 export async function readHeads(sql: Sql): Promise<ChainHead[]> {
@@ -68,6 +71,7 @@ export function toHead(row: HeadRow): ChainHead {
     cautiousUntilHeight: row.cautious_until_height,
     reorganisations: row.reorganisations,
     leavingAboveHeight: row.leaving_above_height,
+    finalHeight: row.final_height,
   }
 }
 
@@ -90,7 +94,10 @@ export async function startHead(
   for (const known of [block, ...below]) await insertBlock(sql, chain, known)
 }
 
-/** How many of the blocks that were read are remembered: far more than a reorganisation may take. */
+/**
+ * How many of the blocks that were read are remembered at the least: far more than a reorganisation may take. Those above the newest
+ * final one are, however many: what is told to be final later is compared with them.
+ */
 export const BLOCKS_KEPT = 2_000
 
 async function insertBlock(tx: Sql, chain: ChainId, block: BlockRef): Promise<void> {
@@ -109,6 +116,9 @@ export async function beginBlock(tx: Sql, chain: ChainId, block: BlockRef): Prom
   await insertBlock(tx, chain, block)
 }
 
+/** A final block may be so much higher than the last one that more are to be forgotten at once; the next ones do the rest. */
+const FORGOTTEN_AT_ONCE = 100
+
 /**
  * The block was looked at whole. By itself or at the end of a transaction; rejects, and writes nothing, when the lease was lost
  * meanwhile.
@@ -120,7 +130,11 @@ export async function advanceHead(sql: Sql, lease: Lease, chain: ChainId, block:
        INSERT INTO chain_blocks (chain, height, hash) SELECT $1, $2::bigint, $3 FROM held
        ON CONFLICT (chain, height) DO UPDATE SET hash = excluded.hash),
      forgotten AS (
-       DELETE FROM chain_blocks WHERE chain = $1 AND height = $2 - ${BLOCKS_KEPT} AND EXISTS (SELECT FROM held))
+       DELETE FROM chain_blocks WHERE chain = $1 AND EXISTS (SELECT FROM held) AND height = ANY (ARRAY(
+         SELECT height FROM chain_blocks
+         WHERE chain = $1
+           AND height <= least($2::bigint - ${BLOCKS_KEPT}, (SELECT final_height FROM chain_heads WHERE chain = $1))
+         ORDER BY chain, height LIMIT ${FORGOTTEN_AT_ONCE})))
      UPDATE chain_heads SET height = $2, hash = $3, node_height = greatest(node_height, $2)
      WHERE chain = $1 AND EXISTS (SELECT FROM held)
      RETURNING chain`,
@@ -148,7 +162,8 @@ export async function rewindHead(
   await lookForOutflows(tx, chain)
   await tx.query(
     `UPDATE chain_heads SET height = $2, hash = $3, cautious_until_height = greatest(cautious_until_height, $4),
-       reorganisations = reorganisations + 1, leaving_above_height = NULL
+       reorganisations = reorganisations + 1, leaving_above_height = NULL,
+       final_height = CASE WHEN final_height > $2 THEN $2 ELSE final_height END
      WHERE chain = $1`,
     [chain, fork.height, fork.hash, cautiousUntilHeight],
   )
@@ -163,21 +178,40 @@ export async function blockHashAt(sql: Sql, chain: ChainId, height: number): Pro
 }
 
 /**
- * Up to where the blocks that were read stand on one another, none of which is being left, and which of them is at `asked`; null: below
- * those that are remembered. In one statement: between two of them the chain may be reorganised.
+ * Up to where the blocks that were read stand on one another, none of which is being left, which of them is at `asked` (null: below
+ * those that are remembered), and what of them is final. In one statement: between two of them the chain may be reorganised.
  */
 export async function readLinkedChain(
   sql: Sql,
   chain: ChainId,
   asked: number,
-): Promise<(Pick<ChainHead, 'lookedWallMs'> & { height: number; hash: string | null }) | null> {
-  const [row] = await sql.query<{ height: number; hash: string | null; looked_wall_ms: number }>(
-    `SELECT least(h.height, h.leaving_above_height) AS height, b.hash, h.looked_wall_ms
+): Promise<
+  | (Pick<ChainHead, 'lookedWallMs' | 'finalHeight' | 'leavingAboveHeight'> & {
+      readonly height: number
+      readonly hash: string | null
+    })
+  | null
+> {
+  const [row] = await sql.query<{
+    height: number
+    hash: string | null
+    looked_wall_ms: number
+    final_height: number | null
+    leaving_above_height: number | null
+  }>(
+    `SELECT least(h.height, h.leaving_above_height) AS height, b.hash, h.looked_wall_ms, h.final_height, h.leaving_above_height
      FROM chain_heads h LEFT JOIN chain_blocks b ON b.chain = h.chain AND b.height = $2
      WHERE h.chain = $1`,
     [chain, asked],
   )
-  return row === undefined ? null : { height: row.height, hash: row.hash, lookedWallMs: row.looked_wall_ms }
+  if (row === undefined) return null
+  return {
+    height: row.height,
+    hash: row.hash,
+    lookedWallMs: row.looked_wall_ms,
+    finalHeight: row.final_height,
+    leavingAboveHeight: row.leaving_above_height,
+  }
 }
 
 /** How far the node is, before there is a whole look to tell it. Rejects when the lease was lost meanwhile. */
@@ -192,6 +226,15 @@ export async function noteNodeHeight(
      UPDATE chain_heads SET node_height = $2 WHERE chain = $1 AND EXISTS (SELECT FROM held)
      RETURNING chain`,
     [chain, nodeHeight, lease.name, lease.holder, lease.fence],
+  )
+  if (noted.length === 0) throw leaseLost(lease)
+}
+
+/** Up to where the branch that was read is known to be final. Rejects when the lease was lost meanwhile. */
+export async function noteFinal(sql: Sql, lease: Lease, chain: ChainId, finalHeight: number): Promise<void> {
+  const noted = await sql.query(
+    `UPDATE chain_heads SET final_height = $2 WHERE chain = $1 AND EXISTS (${leaseHeld(3)}) RETURNING chain`,
+    [chain, finalHeight, lease.name, lease.holder, lease.fence],
   )
   if (noted.length === 0) throw leaseLost(lease)
 }

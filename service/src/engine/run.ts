@@ -57,6 +57,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
     vanished: new Map(),
     openingFailures: new Map(),
     backlog: { unread: null },
+    finalAhead: { block: null },
   }
   let checkedWallMs = 0
   const look = async () => {

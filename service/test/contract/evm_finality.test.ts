@@ -22,11 +22,11 @@ test('what is final on BNB Smart Chain its node says, and it follows the head', 
   const { chain, mine } = await start('BNB')
   for (const blocks of [10, 3]) {
     await mine(blocks)
-    const { height } = await chain.head()
-    expect(await chain.finalHeight?.()).toBe(height - FINAL_BEHIND_HEAD)
+    const height = (await chain.head()).height - FINAL_BEHIND_HEAD
+    expect(await chain.finalBlock?.()).toEqual({ height, hash: await chain.blockHash(height) })
   }
 })
 
 test('on Ethereum depth decides', async () => {
-  expect((await start('ETH')).chain.finalHeight).toBeUndefined()
+  expect((await start('ETH')).chain.finalBlock).toBeUndefined()
 })

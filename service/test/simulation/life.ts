@@ -130,6 +130,7 @@ function watching(world: SigningWorld, id: ChainId, holder: string): Step['run']
     untold: [],
     vanished: new Map(),
     openingFailures: new Map(),
+    finalAhead: { block: null },
   }
   return async () => {
     const chain = world.chains.get(id)

@@ -12,7 +12,8 @@ import { identityCheck } from './check_identity.ts'
 import { checksummed, count, decodeHeader, quantity } from './decode.ts'
 import { draft, raise } from './draft.ts'
 import { askedFees, isPricedOut } from './fees.ts'
-import { type JsonRpc, jsonRpc, NodeNonsense, unwrap } from './json_rpc.ts'
+import { finalBlock } from './final_block.ts'
+import { jsonRpc, NodeNonsense, unwrap } from './json_rpc.ts'
 import { lookup } from './lookup.ts'
 import { blockHash, readBlock } from './read_block.ts'
 import { mempoolReader } from './read_mempool.ts'
@@ -54,7 +55,7 @@ export function evm(settings: EvmSettings): Chain {
       const { height, hash, timeMs } = decodeHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]))
       return { height, hash, timeMs }
     },
-    ...(TELL_FINALITY[id] && { finalHeight: () => finalHeight(rpc) }),
+    ...(TELL_FINALITY[id] && { finalBlock: () => finalBlock(rpc) }),
     blockHash: (height) => blockHash(rpc, height),
     readBlock: (height, findOurs) => readBlock({ rpc, trace, native, listed }, height, findOurs),
     readMempool: mempoolReader({ rpc, native, listed }),
@@ -92,10 +93,6 @@ export function evm(settings: EvmSettings): Chain {
  * voted for is final, mostly two blocks later (BEP-126).
  */
 const TELL_FINALITY: Readonly<Record<EvmChainId, boolean>> = { ETH: false, BNB: true }
-
-async function finalHeight(rpc: JsonRpc): Promise<number> {
-  return decodeHeader(await rpc.call('eth_getBlockByNumber', ['finalized', false])).height
-}
 
 /** Whoever asks while an answer is under way gets that one. */
 function askedOnce<Value>(ask: () => Promise<Value>): () => Promise<Value> {

@@ -47,7 +47,10 @@ export function tron(settings: TronSettings): Chain {
       const { height, hash, timeMs } = await blocks.newest('head')
       return { height, hash, timeMs }
     },
-    finalHeight: async () => (await blocks.newest('solid')).height,
+    finalBlock: async () => {
+      const { height, hash } = await blocks.newest('solid')
+      return { height, hash }
+    },
     blockHash: async (height) => (await blocks.header(height))?.hash ?? null,
     readBlock: async (height, findOurs) => {
       const block = await blocks.at(height)

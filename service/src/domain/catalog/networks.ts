@@ -5,13 +5,13 @@
 export const chainFacts = {
   BTC: { name: 'Bitcoin', family: 'bitcoin', native: 'BTC', confirmations: 3, confirmationsLarge: 6 },
   ETH: { name: 'Ethereum', family: 'evm', native: 'ETH', confirmations: 12, confirmationsLarge: 12 },
-  // One validator makes more blocks than that in its turn, so its node is also asked what is final (`finalHeight`).
+  // One validator makes more blocks than that in its turn, so its node is also asked what is final (`finalBlock`).
   BNB: { name: 'BNB Smart Chain', family: 'evm', native: 'BNB', confirmations: 12, confirmationsLarge: 12 },
   // A ledger that is validated is final: there is nothing to wait for, and nothing is ever taken back.
   XRP: { name: 'XRP Ledger', family: 'xrp', native: 'XRP', confirmations: 1, confirmationsLarge: 1 },
   XLM: { name: 'Stellar', family: 'stellar', native: 'XLM', confirmations: 1, confirmationsLarge: 1 },
   // A block is solid, and never taken back, when 19 of 27 witnesses have built on it: 20 confirmations while all of
-  // them take their turns, more when some do not. So its node is asked as well (`finalHeight`).
+  // them take their turns, more when some do not. So its node is asked as well (`finalBlock`).
   TRX: { name: 'TRON', family: 'tron', native: 'TRX', confirmations: 20, confirmationsLarge: 20 },
   // Only what is irreversible is told.
   EOS: { name: 'EOS', family: 'eos', native: 'EOS', confirmations: 1, confirmationsLarge: 1 },

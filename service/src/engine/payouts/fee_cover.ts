@@ -36,7 +36,7 @@ export async function readFeePurse(
   // All that Solana tells is final.
   const held =
     chain.family === 'tron'
-      ? await heldDeep(chain, reserve)
+      ? await heldDeep(sql, chain, reserve)
       : await spendableBalance(chain, native, [reserve])
   return { address: reserve, held: toChainUnits(amountOf(native, held)), leaving }
 }

@@ -45,7 +45,7 @@ export async function readPurse(
   const fees = await readFeePurse(world.db, chain, outflow, address)
   await keep()
   if (from !== undefined) {
-    const held = await heldDeep(chain, from.address)
+    const held = await heldDeep(world.db, chain, from.address)
     await keep()
     return { ...from, minedNonce: await minedNonce(chain, from.address), held, leaving: [], fees }
   }

@@ -108,7 +108,7 @@ async function giveUpOvertaken(
   attempts: readonly Attempt[],
 ): Promise<void> {
   const { payoutId, nonce } = outflow
-  if (nonce === null || (await chain.minedNonce(address, await deepHeight(chain))) <= nonce) return
+  if (nonce === null || (await chain.minedNonce(address, await deepHeight(world.db, chain))) <= nonce) return
   // Asked after the nonce: what has taken it is in its block by now, and is none of these if they are not.
   for (const { tx } of attempts) {
     if (tx !== null && (await chain.lookup(tx.txHash)).where !== 'absent') return

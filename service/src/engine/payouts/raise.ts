@@ -146,7 +146,7 @@ async function draftFurther(
   const nowMs = world.clock.nowMs()
   const bid = await bidAgain(chain, outflow, attempts)
   if (!bid.ok) return { kind: 'trouble', message: bid.rejection.message, inMs: AFTER_FEE_CAP_MS }
-  const held = await heldForSweep(chain, outflow)
+  const held = await heldForSweep(world, chain, outflow)
   if (isTooDear(world, outflow, bid.value, held)) return null
   const raised = await raise(world, chain, outflow, latest, bid.value, held)
   if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
@@ -240,8 +240,12 @@ async function raise(
 }
 
 /** The native coin that is deep at the address that a sweep leaves, in ledger units, which on EVM chains are wei. */
-async function heldForSweep(chain: Chain, { from }: ClaimedOutflow): Promise<bigint | undefined> {
-  return from === undefined || excludesByTime(chain) ? undefined : heldDeep(chain, from.address)
+async function heldForSweep(
+  { db }: SigningWorld,
+  chain: Chain,
+  { from }: ClaimedOutflow,
+): Promise<bigint | undefined> {
+  return from === undefined || excludesByTime(chain) ? undefined : heldDeep(db, chain, from.address)
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Chain } from '../../chains/chain.ts'
 import { readLinkedChain, silenceMs } from '../../db/chain_heads.ts'
 import { chainFacts, tellsFinalOnly } from '../../domain/catalog/networks.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
-import { countedHeight, finalHeight } from '../deep_height.ts'
+import { countedHeight, finalOnOurs } from '../deep_height.ts'
 import type { SigningWorld } from '../world.ts'
 import { type Progress, troubled } from './progress.ts'
 
@@ -18,14 +18,13 @@ export async function whyWaitUntilDeep(
   chain: Chain,
   block: BlockRef,
 ): Promise<Progress | null> {
-  const final = await finalHeight(chain)
   const looked = await findLooked(world, chain, block)
   const deepAt = block.height + chainFacts[chain.id].confirmations - 1
   if (looked.height < deepAt && looked.isSilent)
     return troubled(`it is in block ${block.height}, and ${chain.id} was not looked at whole for long`)
-  if (countedHeight(chain, looked.height, final) < deepAt)
+  if (countedHeight(chain, looked.height, looked.final) < deepAt)
     return { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: looked.height < deepAt ? deepAt : 'next' }
-  // Asked as well, and after what is final: the watcher may have stopped, or not have heard yet that its branch has lost.
+  // Asked as well: the watcher may have stopped, or not have heard yet that its branch has lost.
   const told = await chain.blockHash(block.height)
   if (told === block.hash && (looked.hash ?? told) === block.hash) return null
   return {
@@ -37,6 +36,8 @@ export async function whyWaitUntilDeep(
 
 type Looked = {
   readonly height: number
+  /** As `finalOnOurs` has it. */
+  readonly final: number
   /** Of the block at the height that was asked about. Null: it is below those that are remembered, and stands on what any node says. */
   readonly hash: string | null
   readonly isSilent: boolean
@@ -48,9 +49,13 @@ async function findLooked(
   block: BlockRef,
 ): Promise<Looked> {
   // There is no other branch, and whichever node tells of a block, that block is final.
-  if (tellsFinalOnly(chain.id)) return { height: (await chain.head()).height, hash: null, isSilent: false }
+  if (tellsFinalOnly(chain.id)) {
+    const { height } = await chain.head()
+    return { height, final: height, hash: null, isSilent: false }
+  }
   const linked = await readLinkedChain(db, chain.id, block.height)
-  if (linked === null) return { height: -1, hash: null, isSilent: true }
+  const final = finalOnOurs(chain, linked)
+  if (linked === null) return { height: -1, final, hash: null, isSilent: true }
   const isSilent = silenceMs(linked, clock.wallMs()) >= policy.chainTroubleMs
-  return { height: linked.height, hash: linked.hash, isSilent }
+  return { height: linked.height, final, hash: linked.hash, isSilent }
 }

@@ -164,10 +164,11 @@ test('a payout is over when its network says that its block is final, and not be
   const eth = stage.chain('ETH')
   eth.mined(txHash, 100, 0n)
   await lookAt(stage, 'ETH', 125)
-  const stateWith = async (finalHeight: number) => {
+  const stateWith = async (height: number) => {
     stage.advance(60_000)
-    await lookAt(stage, 'ETH', 25 + finalHeight)
-    await workPayouts(worldSigningNothing(stage), { ...eth, finalHeight: async () => finalHeight })
+    await lookAt(stage, 'ETH', 25 + height, height)
+    const finalBlock = async () => ({ height, hash: (await eth.blockHash(height)) ?? '' })
+    await workPayouts(worldSigningNothing(stage), { ...eth, finalBlock })
     return (await stage.db.query('SELECT state FROM outflows'))[0]
   }
   expect(await stateWith(99)).toEqual({ state: 'broadcast' })

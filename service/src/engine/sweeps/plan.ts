@@ -60,7 +60,7 @@ async function planDue(world: World, chain: Chain, unseen: Unseen[]): Promise<bo
   if (!(await isAnyUnsweptDue(db, chain.id, clock.nowMs(), LIMITS))) return false
   // A node that is away fails the step before anything is taken: the loop tells of it once and rests, and no address has to wait for it.
   // Each look asks anew all the same: how far back it reads is what it costs where a balance is worked out of the blocks since.
-  await deepHeight(chain)
+  await deepHeight(db, chain)
   const nowMs = clock.nowMs()
   const time = { nowMs, dueAtMs: nowMs + LOOK_MS }
   const claimed = await claimUnswept(db, chain.id, time, LIMITS)
@@ -136,7 +136,7 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
     tag: null,
     from,
   })
-  const height = await deepHeight(chain)
+  const height = await deepHeight(world.db, chain)
   // Of several nodes behind one address one may be behind: it tells of money that has been swept, and of no gas that was brought.
   if (height < taken.sweptHeight)
     throw new Error(`the node of ${chain.id} is not as far yet as when ${taken.address} was swept last`)

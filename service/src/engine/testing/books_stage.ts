@@ -94,7 +94,7 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
       logged.length = 0
       for (const id of chainIds) {
         chains.set(id, paperChain(id))
-        await lookedAt({ db, chains, nowMs }, id, 100)
+        await lookedAt({ db, chains, nowMs }, id, 100, null)
       }
     },
     advance: (durationMs) => {
@@ -120,20 +120,21 @@ const EMPTIED = [
   ...['webhook_lines', 'webhook_deliveries', 'webhook_attempts'],
 ]
 
-/** The watcher has looked at everything up to `height`, and the node has no more. */
+/** The watcher has looked at everything up to `height`, and the node has no more; up to `final` it has found that to be final. */
 async function lookedAt(
   { db, chains, nowMs }: { db: Database; chains: ReadonlyMap<ChainId, PaperChain>; nowMs: number },
   id: ChainId,
   height: number,
+  final: number | null,
 ): Promise<void> {
   const chain = chains.get(id)
   chain?.setHead(height)
   const hash = await chain?.blockHash(height)
   await db.query(
-    `INSERT INTO chain_heads (chain, height, hash, node_height, looked_at_ms, looked_wall_ms)
-     VALUES ($1, $2, $3, $2, $4, $4) ON CONFLICT (chain) DO UPDATE SET height = $2, hash = $3, node_height = $2,
-       looked_at_ms = $4, looked_wall_ms = $4`,
-    [id, height, hash, nowMs],
+    `INSERT INTO chain_heads (chain, height, hash, node_height, looked_at_ms, looked_wall_ms, final_height)
+     VALUES ($1, $2, $3, $2, $4, $4, $5) ON CONFLICT (chain) DO UPDATE SET height = $2, hash = $3, node_height = $2,
+       looked_at_ms = $4, looked_wall_ms = $4, final_height = $5`,
+    [id, height, hash, nowMs, final],
   )
   const blocks = await blocksUpTo(chain, height)
   await db.query('DELETE FROM chain_blocks WHERE chain = $1 AND height > $2', [id, height])
@@ -157,8 +158,13 @@ async function blocksUpTo(chain: PaperChain | undefined, height: number): Promis
   return blocks
 }
 
-export function lookAt(stage: BooksStage, id: ChainId, height: number): Promise<void> {
-  return lookedAt({ db: stage.db, chains: stage.chains, nowMs: stage.world.clock.nowMs() }, id, height)
+export function lookAt(
+  stage: BooksStage,
+  id: ChainId,
+  height: number,
+  final: number | null = null,
+): Promise<void> {
+  return lookedAt({ db: stage.db, chains: stage.chains, nowMs: stage.world.clock.nowMs() }, id, height, final)
 }
 
 function openWorld(

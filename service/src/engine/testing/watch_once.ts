@@ -23,6 +23,7 @@ export async function watchOnce(
     vanished: new Map(),
     openingFailures: new Map(),
     backlog: { unread: null },
+    finalAhead: { block: null },
     awake: beginAwake(world.clock.nowMs()),
     unreadSinceMs: null,
     ...kept,

@@ -15,12 +15,12 @@ import { readOpening } from './opening.ts'
 /** What was known before this look; at the very first one the chain begins where its node is now, or a little deeper. */
 export async function lookedBefore(
   look: Pick<Look, 'world' | 'chain' | 'lease' | 'hold'>,
-  { nodeHead, final }: { readonly nodeHead: BlockRef; readonly final: number },
+  { nodeHead, toldFinal }: { readonly nodeHead: BlockRef; readonly toldFinal: BlockRef | null },
 ): Promise<LookedBefore> {
   const { world, chain, lease } = look
   const known = await readLookedBefore(world.db, chain.id, chain.assets)
   if (known !== null) return known
-  const below = await blocksBelow(chain, nodeHead, final)
+  const below = await blocksBelow(chain, nodeHead, toldFinal)
   const deepest = below.at(-1)
   // One that is so young is a local one, and its tokens may be younger.
   const isOpened = sharesAddresses(chain.family) && deepest !== undefined && deepest.height > REACH_BLOCKS
@@ -50,7 +50,17 @@ function sharesAddresses(family: AddressFamily): boolean {
 }
 
 /** As many as a reorganisation may take before what is deeper counts as final. */
-async function blocksBelow(chain: Chain, { height }: BlockRef, final: number): Promise<readonly BlockRef[]> {
+async function blocksBelow(
+  chain: Chain,
+  { height }: BlockRef,
+  toldFinal: BlockRef | null,
+): Promise<readonly BlockRef[]> {
+  const final = toldFinal?.height ?? Number.POSITIVE_INFINITY
+  // No block was read yet that it could be compared with. Where it is another node's word, the next look asks again.
+  if (toldFinal !== null && (await chain.blockHash(final)) !== toldFinal.hash)
+    throw new Error(
+      `the node of ${chain.id} calls block ${final} final, and has another or none at that height`,
+    )
   const deep = countedHeight(chain, height, final) + 1 - chainFacts[chain.id].confirmations
   const lowest = Math.max(0, deep, height - REACH_BLOCKS)
   const below: BlockRef[] = []

@@ -1,4 +1,4 @@
-import type { Chain } from '../../chains/chain.ts'
+import type { BlockRef, Chain } from '../../chains/chain.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { type Lease, leaseLost } from '../../db/leases.ts'
 import { assert } from '../../domain/assert.ts'
@@ -24,6 +24,7 @@ export type Watcher = {
   readonly openingFailures: OpeningFailures
   readonly backlog: Backlog
   readonly awake: Awake
+  readonly finalAhead: FinalAhead
   /**
    * Since when what it finds in the mempool may have waited there unread, as the step that makes this look took it of
    * `backlog`, see `takeBacklog`; null: it was read to its end before.
@@ -55,6 +56,13 @@ export function takeBacklog(backlog: Backlog, nowMs: InstantMs): InstantMs | nul
   backlog.unread = null
   return unread !== null && Math.abs(nowMs - unread.notedAtMs) < SILENCE_MS ? unread.sinceMs : null
 }
+
+/**
+ * The lowest block that was called final before it was read here; null while there is none. It is kept until it is read: of several nodes
+ * behind one address the one that tells what is final may always be ahead of the one whose blocks are read, and what it calls final now
+ * never be read by then.
+ */
+export type FinalAhead = { block: BlockRef | null }
 
 /** When the process was last known not to sleep, and when it woke up last. */
 export type Awake = { lastMs: InstantMs; wokeAtMs: InstantMs }

@@ -268,7 +268,7 @@ test('figures of what is opened are young for as long as they are, whatever is n
   await look(103)
   const before = await lookedBefore(
     { world: stage.world, chain: eth.chain, lease, hold: async () => lease },
-    { nodeHead: await eth.chain.head(), final: 0 },
+    { nodeHead: await eth.chain.head(), toldFinal: null },
   )
   expect(before).toMatchObject({ hasUnopened: true, reservesAtMs: stage.world.clock.nowMs() })
 })

@@ -11,6 +11,7 @@ import { amountOf } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { reconcileChain } from '../books/reconcile.ts'
+import { deepHeight } from '../deep_height.ts'
 import { expireOrders } from '../expire.ts'
 import { endAgain } from '../payouts/orphan.ts'
 import {
@@ -116,9 +117,20 @@ test('a node that stands still on a block that lost takes nothing back, and is n
   expect(await depositStates()).toEqual([{ state: 'confirmed' }])
 })
 
+/** What is called final, and of which branch where not of the one that is read. */
+type Final = { height: number; hash?: string | undefined }
+
+function tellsFinal(chain: PaperChain, final: Final): PaperChain {
+  const finalBlock = async () => {
+    const { height, hash } = final
+    return { height, hash: hash ?? (await chain.blockHash(height)) ?? `not read ${height}` }
+  }
+  return Object.assign(chain, { finalBlock })
+}
+
 /** The deposit of an order and money of nobody's, in one block, 22 blocks below the head, and not final. */
-async function depositsAt103(finalHeight: { height: number }) {
-  const chain = Object.assign(emptyChain(), { finalHeight: async () => finalHeight.height })
+async function depositsAt103(final: Final) {
+  const chain = tellsFinal(emptyChain(), final)
   await grow(chain, 102)
   chain.setHead(125)
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000n, promises: 1_000n })
@@ -236,6 +248,83 @@ test('what is final on a branch that the node goes over to says nothing of the o
   expect(await allStates()).toEqual(['mined', 'mined'])
   await grow(chain, 126)
   expect(await allStates()).toEqual(['vanished', 'orphaned'])
+})
+
+test('what another node calls final on another branch says nothing of the one that is read', async () => {
+  const final: Final = { height: 102 }
+  const chain = await depositsAt103(final)
+  Object.assign(final, { height: 103, hash: 'of another branch 103' })
+  await grow(chain, 140)
+  expect(await allStates()).toEqual(['mined', 'mined'])
+  expect(await head()).toMatchObject({ finalHeight: 102 })
+  Object.assign(final, { height: 110, hash: 'of another branch 110' })
+  await grow(chain, 140)
+  expect(await allStates()).toEqual(['mined', 'mined'])
+  Object.assign(final, { height: 103, hash: undefined })
+  await grow(chain, 140)
+  expect(await allStates()).toEqual(['confirmed', 'confirmed'])
+  expect(await head()).toMatchObject({ finalHeight: 103 })
+})
+
+test('what was final stays so for whoever watches next, and no further', async () => {
+  const final: Final = { height: 102 }
+  const chain = await depositsAt103(final)
+  Object.assign(final, { height: 104, hash: 'of another branch 104' })
+  for (const height of [125, 126]) await grow(chain, height)
+  expect(await head()).toMatchObject({ finalHeight: 102 })
+  expect(await deepHeight(stage.db, chain)).toBe(102)
+  // A node that is behind says less than was known.
+  Object.assign(final, { height: 90, hash: undefined })
+  await grow(chain, 127)
+  expect(await head()).toMatchObject({ finalHeight: 102 })
+})
+
+test('what is final on a branch that was left is final no more', async () => {
+  const final: Final = { height: 102 }
+  const chain = await depositsAt103(final)
+  final.height = 110
+  await grow(chain, 126)
+  expect(await head()).toMatchObject({ finalHeight: 110 })
+  Object.assign(final, { hash: await chain.blockHash(110) })
+  chain.fork(106)
+  await grow(chain, 127)
+  expect(await head()).toMatchObject({ finalHeight: 105, reorganisations: 1 })
+  // The look that finds the next branch may find as much of it final.
+  Object.assign(final, { height: 108, hash: undefined })
+  await grow(chain, 127)
+  chain.fork(300)
+  await grow(chain, 128)
+  expect(await head()).toMatchObject({ finalHeight: 108, reorganisations: 2 })
+})
+
+test('what is final is known also where the node that says so is always ahead of the one whose blocks are read', async () => {
+  const final: Final = { height: 102 }
+  const chain = await depositsAt103(final)
+  const finalAhead = { block: null }
+  const hashes = new Map<number, string>()
+  chain.setHead(200)
+  for (let height = 126; height < 140; height += 1) hashes.set(height, (await chain.blockHash(height)) ?? '')
+  const lookWhileAhead = async (height: number) => {
+    Object.assign(final, { height: height + 3, hash: hashes.get(height + 3) })
+    chain.setHead(height)
+    await watchOnce(stage.world, chain, lease, { finalAhead })
+    return (await head()).finalHeight
+  }
+  const known: (number | null)[] = []
+  for (let height = 126; height < 134; height += 1) known.push(await lookWhileAhead(height))
+  expect(known).toEqual([102, 102, 102, 129, 129, 129, 132, 132])
+  expect(await allStates()).toEqual(['confirmed', 'confirmed'])
+})
+
+test('a chain does not begin with what another branch calls final', async () => {
+  await stage.corrupt("DELETE FROM chain_heads WHERE chain = 'BTC'")
+  const final: Final = { height: 98, hash: 'of another branch 98' }
+  const chain = tellsFinal(emptyChain(), final)
+  await expect(watchOnce(stage.world, chain, lease)).rejects.toThrow('calls block 98 final, and has another')
+  expect(await readHead(stage.db, 'BTC')).toBeNull()
+  final.hash = undefined
+  await watchOnce(stage.world, chain, lease)
+  expect(await head()).toMatchObject({ block: { height: 100 }, finalHeight: 98 })
 })
 
 test('of two nodes behind one address, the one that is behind takes nothing back', async () => {

@@ -2,6 +2,7 @@ import type { Chain } from '../../chains/chain.ts'
 import {
   type ChainHead,
   type Looked,
+  noteFinal,
   noteLooked,
   noteNodeHeight,
   noteTrouble,
@@ -14,12 +15,13 @@ import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import { bookHouseDeposits } from '../books/house.ts'
-import { countedHeight, finalHeight } from '../deep_height.ts'
+import { countedHeight } from '../deep_height.ts'
 import { orphanOutflows } from '../payouts/orphan.ts'
 import { REACH_BLOCKS } from '../reach.ts'
 import { saveReserves } from '../reserves.ts'
 import type { World } from '../world.ts'
 import { confirmDeposits } from './deep_deposits.ts'
+import { finalSoFar } from './final_block.ts'
 import { lookedBefore } from './first_look.ts'
 import type { NodeHead } from './growth.ts'
 import { keepLease, type Look, noteBacklog, type Watcher } from './look.ts'
@@ -45,7 +47,7 @@ export async function watchChain(
   const { unreadSinceMs, waitingTurn, requireGrowth } = watcher
   try {
     const start = await beginLook(world, chain, lease, watcher)
-    const { look, before, nodeHead, final, from, begun, hasLeft, hasOpened, mayLack } = start
+    const { look, before, nodeHead, from, begun, hasLeft, hasOpened, mayLack } = start
     const { height, minedAtMs } = await readNewBlocks(look, from, nodeHead.height, begun)
     if (height < nodeHead.height) {
       noteBacklog(watcher, unreadSinceMs, world.clock.nowMs())
@@ -56,6 +58,7 @@ export async function watchChain(
     const isPart = await readMempool(look, height)
     const isNew = height !== before.head.block.height || hasLeft
     if (isNew || isWaitingDue(waitingTurn, startedAtMs)) await checkWaiting(look, height)
+    const final = await findFinal(start, height)
     await bookWhatIsDeep(look, before, { height, final, isNew })
     await keepLease(look)
     await saveReserves(world, chain, height, isNew || hasOpened ? 0 : before.reservesAtMs)
@@ -80,9 +83,9 @@ export async function watchChain(
  * the chain, the block to read on from. `begun` is one above that whose telling another look may have begun.
  */
 async function beginLook(world: World, chain: Chain, lease: Lease, watcher: Watcher) {
-  const final = await finalHeight(chain)
+  const toldFinal = (await chain.finalBlock?.()) ?? null
   const nodeHead = await chain.head()
-  const before = await lookedBefore({ world, chain, lease, hold: watcher.hold }, { nodeHead, final })
+  const before = await lookedBefore({ world, chain, lease, hold: watcher.hold }, { nodeHead, toldFinal })
   const { head } = before
   const mayLack = watcher.isCatchingUp(lease, head, nodeHead)
   await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
@@ -98,7 +101,25 @@ async function beginLook(world: World, chain: Chain, lease: Lease, watcher: Watc
   if (hasLeft) look.openingFailures.clear()
   const hasOpened = (before.hasUnopened || hasLeft) && (await openAssetsAgain(look))
   const [from, begun] = [fork ?? head.block, hasLeft ? null : before.begun]
-  return { look, before, nodeHead, final, from, begun, hasLeft, hasOpened, mayLack }
+  return { look, before, nodeHead, toldFinal, from, begun, hasLeft, hasOpened, mayLack }
+}
+
+/**
+ * Up to where what was read is final by its network's word; infinite where that does not say. It is noted before anything is credited for it:
+ * who sweeps what is credited goes by the note, and finds nothing above that.
+ */
+async function findFinal(
+  { look, before, toldFinal, from }: Awaited<ReturnType<typeof beginLook>>,
+  height: number,
+): Promise<number> {
+  if (toldFinal === null) return Number.POSITIVE_INFINITY
+  const { world, chain, lease } = look
+  // What was known to be final of blocks that have left was so of another branch.
+  const known = Math.min(before.head.finalHeight ?? 0, from.height)
+  const final = await finalSoFar(look, toldFinal, known, height)
+  const isNews = final !== known || before.head.finalHeight === null
+  if (isNews) await noteFinal(world.db, lease, chain.id, final)
+  return final
 }
 
 /** What stands deep enough by now is credited, and what was paid in a block that another has replaced is owed again. */

@@ -56,7 +56,10 @@ export function tronChain(asked: Asked): Chain {
       assert(intent.family === 'tron', 'it is of TRON')
       return timeMs >= intent.expirationMs
     }),
-    finalHeight: async () => (await ask('solid')).height,
+    finalBlock: async () => {
+      const { height, hash } = await ask('solid')
+      return { height, hash }
+    },
     parseAddress: parse,
     estimatePayout: async () => ({ cost: fromChainUnits('TRX:TRX', TRX_FEE), isAboveFeeCap: false }),
     bid: (outflow) =>
