@@ -129,8 +129,16 @@ export async function lockEnding(
   return states.includes(row.state) || (row.state === 'cancelled' && states.includes('planned'))
 }
 
-/** `unjudged`: what a person is to judge; once noted it stays so while other trouble keeps anybody from looking at it. */
-type Trouble = { readonly message: string; readonly nowMs: InstantMs; readonly unjudged?: OtherMove | null }
+/**
+ * `unjudged`: what a person is to judge; once noted it stays so while other trouble keeps anybody from looking at it. `isPayeeRefused`: a node
+ * says that its payee cannot be paid; any other trouble, or none, ends that.
+ */
+type Trouble = {
+  readonly message: string
+  readonly nowMs: InstantMs
+  readonly unjudged?: OtherMove | null
+  readonly isPayeeRefused?: boolean
+}
 
 /**
  * Lets the claim go: when it is due again, and what stood in its way, if anything. A block that was looked at since it was claimed
@@ -145,6 +153,7 @@ export async function postponeOutflow(
   await sql.query(
     `UPDATE outflows SET claimed_until_wall_ms = 0, due_at_ms = $4, trouble = $5,
        trouble_since_ms = CASE WHEN $5::text IS NULL THEN NULL ELSE ${sinceOf('trouble_since_ms', '$6')} END,
+       payee_refused_since_ms = CASE WHEN $12 THEN ${sinceOf('payee_refused_since_ms', '$6')} END,
        due_height = CASE
          WHEN $7 THEN (SELECT least(height, $9::bigint) + 1 FROM chain_heads h WHERE h.chain = outflows.chain)
          ELSE $8::bigint END,
@@ -163,6 +172,7 @@ export async function postponeOutflow(
       claimed.claimedAtHeight,
       trouble?.unjudged?.txHash ?? null,
       trouble?.unjudged?.moved ?? null,
+      trouble?.isPayeeRefused === true,
     ],
   )
 }

@@ -37,6 +37,8 @@ export type StoredOutflow = Outflow & {
   /** What stood in its way when it was let go the last time. */
   readonly trouble: string | null
   readonly troubleSinceMs: InstantMs | null
+  /** Since when a node has said at every look that its payee cannot be paid. */
+  readonly payeeRefusedSinceMs: InstantMs | null
   /** How often it was claimed. */
   readonly fence: number
 }
@@ -56,6 +58,7 @@ export type OutflowRow = {
   planned_at_ms: number
   trouble: string | null
   trouble_since_ms: number | null
+  payee_refused_since_ms: number | null
   claim_fence: number
   from_address: string | null
   from_index: number | null
@@ -110,6 +113,7 @@ export function toStored(row: OutflowRow): StoredOutflow {
     plannedAtMs: row.planned_at_ms,
     trouble: row.trouble,
     troubleSinceMs: row.trouble_since_ms,
+    payeeRefusedSinceMs: row.payee_refused_since_ms,
     fence: row.claim_fence,
     ...(row.from_address !== null &&
       row.from_index !== null && {
@@ -151,7 +155,7 @@ export async function resumeOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantM
   )
   await tx.query(
     `UPDATE outflows SET planned_at_ms = $3, due_at_ms = $3, due_height = NULL, trouble = NULL,
-       trouble_since_ms = NULL, claimed_until_wall_ms = 0, state = CASE
+       trouble_since_ms = NULL, payee_refused_since_ms = NULL, claimed_until_wall_ms = 0, state = CASE
          WHEN EXISTS (SELECT FROM attempts WHERE bucket = $1 AND payout_id = $2 AND bytes IS NOT NULL) THEN 'signed'
          ELSE 'planned' END
      WHERE bucket = $1 AND payout_id = $2 AND state IN ('cancelled', 'failed') AND mined_hash IS NULL`,
@@ -187,7 +191,8 @@ export const WAS_MINED = `state IN ('confirmed', 'failed') AND NOT is_block_lost
 
 export async function forgetTrouble(tx: Sql, payoutId: PayoutId): Promise<void> {
   await tx.query(
-    'UPDATE outflows SET trouble = NULL, trouble_since_ms = NULL WHERE bucket = $1 AND payout_id = $2',
+    `UPDATE outflows SET trouble = NULL, trouble_since_ms = NULL, payee_refused_since_ms = NULL
+     WHERE bucket = $1 AND payout_id = $2`,
     [bucketOfPayout(payoutId), payoutId],
   )
 }

@@ -17,6 +17,8 @@ export const defaultPolicy: Policy = {
   floatOpenMs: 15 * MINUTE_MS,
   largeDeposits: { BTC: '1' },
   stallMs: 30 * MINUTE_MS,
+  // Several blocks of every chain on which a payee can be refused, but for Ethereum, of which it is two.
+  payeeRefusedMs: 30 * SECOND_MS,
   bumpAfterMs: {
     BTC: 30 * MINUTE_MS,
     ETH: 3 * MINUTE_MS,

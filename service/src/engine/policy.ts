@@ -22,6 +22,8 @@ export type Policy = {
   readonly largeDeposits: Partial<Record<CurrencyCode, string>>
   /** When neither exchange nor payout was possible for this long, the order goes to EMERGENCY with NETWORK_PROBLEM. */
   readonly stallMs: number
+  /** For so long a node has to say at every look that a payee cannot be paid before the order asks (DESTINATION_PROBLEM): longer than one is behind. */
+  readonly payeeRefusedMs: number
   /** A payout that is unmined for this long gets a higher fee. Left out where only time keeps attempts apart: there `isOver` decides. */
   readonly bumpAfterMs: Partial<Readonly<Record<ChainId, number>>>
   /** A chain in trouble for this long takes its currencies off the list; a currency without a price for as long is off it, too. */

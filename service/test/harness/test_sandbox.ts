@@ -197,7 +197,7 @@ function startIn(
     // Gas for sweeps takes nonces between payouts: a test that mines by hand would have to mine for it as well.
     // Whoever makes something due in this process rings; looking for the rest more often is most of what a test would
     // cost. Nobody rings for sweeps, whose loops rest five times as long: tests of sweeps have them rest less.
-    policy: { restMs: 1_000, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
+    policy: { restMs: 1_000, poolSize: 60, sweepCostMultiple: 0n, payeeRefusedMs: 1_000, ...options.policy },
     ...quickDatabase(dataDir),
     // On a machine that is busy with others any process may stand still for longer than the service bears with. Who puts a line
     // in between that fails is shown what it bears.

@@ -27,6 +27,7 @@ import { whyWaitForSource } from './wait_for_source.ts'
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
 const WAIT_FOR_ROOM_MS = 5_000
+const ASK_OF_PAYEE_AGAIN_MS = 2_000
 /** Longer than an outflow rests after its node gave no answer: once the node answers again, the stuck outflow is tried before its filler. */
 const BEFORE_FILLING_MS = 2_000
 
@@ -59,7 +60,7 @@ export async function draftOutflow(
     return troubled(why)
   }
   if (await paysOurselves(world, chain, outflow)) {
-    return refused(world, outflow, { code: 'destination', message: 'the address is our own' })
+    return endUnpayable(world, outflow, 'the address is our own')
   }
   const room = await readRoom(world, outflow)
   const lack = room === null ? null : await findLackOfRoom(world.db, outflow, room)
@@ -160,21 +161,35 @@ async function refused(
   rejection: DraftRejection,
 ): Promise<Progress> {
   if (outflow.kind === 'sweep' && (await cancelSweep(world, outflow))) return { kind: 'done' }
-  if (rejection.code === 'destination' && outflow.kind !== 'sweep') {
-    const unwritten = await findUnwritten(world, outflow, [])
-    if (unwritten !== null) {
-      await tellUnwritten(world, outflow, unwritten)
-      return troubled(`${unwritten.why}; ${rejection.message}`)
-    }
-    await failUndrafted(world, outflow, rejection.message)
-    return { kind: 'done' }
+  const { code, message } = rejection
+  if (code === 'destination' && outflow.kind !== 'sweep') {
+    if (isRefusedForLong(world, outflow)) return endUnpayable(world, outflow, message)
+    return { kind: 'trouble', message, inMs: ASK_OF_PAYEE_AGAIN_MS, isPayeeRefused: true }
   }
-  const inMs = rejection.code === 'funds' ? WAIT_FOR_FUNDS_MS : LOOK_AGAIN_MS
-  return { kind: 'trouble', message: rejection.message, inMs }
+  const inMs = code === 'funds' ? WAIT_FOR_FUNDS_MS : LOOK_AGAIN_MS
+  return { kind: 'trouble', message, inMs }
 }
 
 /**
- * The destination cannot be paid, as a node says. It took its time: should another worker have been told otherwise meanwhile
+ * One look ends nothing. Several nodes may be behind one address, and to one that is a few blocks behind a payee's account, or what the
+ * reserve got a moment ago to pay with, is not there yet, while the others know it.
+ */
+function isRefusedForLong({ clock, policy }: SigningWorld, { payeeRefusedSinceMs }: ClaimedOutflow): boolean {
+  return payeeRefusedSinceMs !== null && clock.nowMs() - payeeRefusedSinceMs >= policy.payeeRefusedMs
+}
+
+async function endUnpayable(world: SigningWorld, outflow: ClaimedOutflow, why: string): Promise<Progress> {
+  const unwritten = await findUnwritten(world, outflow, [])
+  if (unwritten !== null) {
+    await tellUnwritten(world, outflow, unwritten)
+    return { ...troubled(`${unwritten.why}; ${why}`), isPayeeRefused: true }
+  }
+  await failUndrafted(world, outflow, why)
+  return { kind: 'done' }
+}
+
+/**
+ * The destination cannot be paid, as a node says for long. It took its time: should another worker have been told otherwise meanwhile
  * and have written down a transaction, the payout may be on its way, and only the chain can say that it failed.
  */
 async function failUndrafted(world: SigningWorld, outflow: ClaimedOutflow, why: string): Promise<void> {

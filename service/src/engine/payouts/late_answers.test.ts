@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Chain } from '../../chains/chain.ts'
+import type { Chain, DraftRejection } from '../../chains/chain.ts'
 import { storeSignedBytes } from '../../db/attempts.ts'
 import { noteTrouble } from '../../db/chain_heads.ts'
 import { claimOutflows } from '../../db/claim_outflows.ts'
@@ -65,6 +65,8 @@ test('"it cannot be paid" that comes when another worker has paid it changes not
       return refuse({ code: 'destination', message: 'it reverted a moment ago' } as const)
     },
   })
+  // It was said for long before.
+  await stage.db.query('UPDATE outflows SET payee_refused_since_ms = 1')
   const late = workPayouts(signingWorld(), slow)
   await asked.promise
   stage.advance(CLAIM_MS + 1_000)
@@ -79,8 +81,44 @@ test('"it cannot be paid" that comes when another worker has paid it changes not
 
 test('"it cannot be paid" is a problem of the destination as long as nothing was written down', async () => {
   const order = await fundedOrder()
-  const refuses = async () => refuse({ code: 'destination', message: 'it reverts' } as const)
-  await workPayouts(signingWorld(), payingChain(stage, { bid: refuses }))
+  for (const afterMs of [0, 15_000, 14_999, 2_000]) {
+    expect(await statusOf(order)).toBe('EXCHANGE')
+    await workLater(afterMs, REVERTS)
+  }
+  expect(await findOrder(stage.db, order.terms.id)).toMatchObject({
+    state: { status: 'EMERGENCY', reasons: ['DESTINATION_PROBLEM'] },
+  })
+})
+
+const REVERTS = { code: 'destination', message: 'it reverts' } as const
+
+/** What the node says of a payment when so much time has passed; null: it can be made. */
+async function workLater(afterMs: number, rejection: DraftRejection | null): Promise<void> {
+  stage.advance(afterMs)
+  await lookAt(stage, 'BTC', 100)
+  const refusing = rejection !== null && { bid: async () => refuse(rejection) }
+  await workPayouts(signingWorld(), payingChain(stage, refusing || {}))
+}
+
+test('"it cannot be paid" that another node takes back is no problem of anybody', async () => {
+  const order = await fundedOrder()
+  await workLater(0, REVERTS)
+  expect(await stage.db.query('SELECT trouble FROM outflows')).toEqual([{ trouble: 'it reverts' }])
+  await workLater(3_600_000, null)
+  expect(await statusOf(order)).toBe('WITHDRAW')
+  expect(await stage.db.query('SELECT payee_refused_since_ms AS since FROM outflows')).toEqual([
+    { since: null },
+  ])
+})
+
+test('how long "it cannot be paid" is said counts from the first time, and anew after any other answer', async () => {
+  const order = await fundedOrder()
+  await workLater(0, { code: 'funds', message: 'too little' })
+  for (const rejection of [REVERTS, { code: 'network', message: 'no answer' }, REVERTS] as const) {
+    await workLater(60_000, rejection)
+    expect(await statusOf(order)).toBe('EXCHANGE')
+  }
+  await workLater(30_000, REVERTS)
   expect(await statusOf(order)).toBe('EMERGENCY')
 })
 

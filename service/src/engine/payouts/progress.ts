@@ -14,18 +14,22 @@ export type Progress =
       readonly atHeight?: number | 'next'
       readonly isDraft?: boolean
     }
-  /** `refusal`: why the signer would not sign an attempt of it, in this very step. `unjudged`: what only a person can judge. */
+  /**
+   * `refusal`: why the signer would not sign an attempt of it, in this very step. `unjudged`: what only a person can judge.
+   * `isPayeeRefused`: a node says that its payee cannot be paid.
+   */
   | {
       readonly kind: 'trouble'
       readonly message: string
       readonly inMs: number
       readonly refusal?: SignRejection['code']
       readonly unjudged?: OtherMove
+      readonly isPayeeRefused?: boolean
     }
 
 const AFTER_TROUBLE_MS = 2_000
 
 /** What it waits for before it is signed may be over soon. */
-export function troubled(message: string): Progress {
+export function troubled(message: string): Progress & { readonly kind: 'trouble' } {
   return { kind: 'trouble', message, inMs: AFTER_TROUBLE_MS }
 }

@@ -191,9 +191,9 @@ async function letGo(
     world.log.warn({ payout: outflow.payoutId, trouble: progress.message }, 'an outflow has to wait')
   }
   const { message, inMs } = await tryToGiveUp(world, chain, outflow, progress)
-  const { unjudged = null } = progress
+  const { unjudged = null, isPayeeRefused = false } = progress
   const due = { dueAtMs: nowMs + inMs, atHeight: null }
-  await postponeOutflow(world.db, outflow, due, { message, nowMs, unjudged })
+  await postponeOutflow(world.db, outflow, due, { message, nowMs, unjudged, isPayeeRefused })
 }
 
 type Trouble = Progress & { readonly kind: 'trouble' }
