@@ -250,7 +250,7 @@ const nearby: Readonly<Partial<Record<FlawName, number>>> = {
   'pays without another look at the block': 60,
   'looks at the block once, for the draft': 1_180,
   'credits a block early': 10,
-  'signs again before the time of the first attempt is over': 3_640,
+  'signs again before the time of the first attempt is over': 4_300,
   'takes a payout for final in its first block': 100,
   'asks of every deposit one block': 10,
   'asks of a large deposit no more blocks than of a small one': 230,
