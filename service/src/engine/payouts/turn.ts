@@ -17,12 +17,11 @@ export const untilItsTurn: Progress = { kind: 'again', inMs: LOOK_AGAIN_MS, atHe
  * waits behind the nonce of a deposit address.
  */
 export async function isBeforeItsTurn(
-  { db }: SigningWorld,
+  world: SigningWorld,
   chain: Chain,
-  { from, nonce }: ClaimedOutflow,
+  outflow: ClaimedOutflow,
 ): Promise<boolean> {
-  if (from !== undefined || nonce === null) return false
-  return (await chain.minedNonce(await reserveAddress(db, chain))) < nonce
+  return (await lowerNonce(world, chain, outflow)) !== null
 }
 
 /**
@@ -30,15 +29,25 @@ export async function isBeforeItsTurn(
  * ever, and has to be seen.
  */
 export async function waitsItsTurn(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+): Promise<boolean> {
+  const lower = await lowerNonce(world, chain, outflow)
+  if (lower === null || outflow.nonce === null) return false
+  const next = await findNextToLeave(world.db, chain.id, lower)
+  return next !== null && next.nonce < outflow.nonce
+}
+
+/** The one that is to be mined next, where it is lower than this one's. */
+async function lowerNonce(
   { db }: SigningWorld,
   chain: Chain,
   { from, nonce }: ClaimedOutflow,
-): Promise<boolean> {
-  if (from !== undefined || nonce === null) return false
+): Promise<number | null> {
+  if (from !== undefined || nonce === null) return null
   const minedNonce = await chain.minedNonce(await reserveAddress(db, chain))
-  if (minedNonce >= nonce) return false
-  const next = await findNextToLeave(db, chain.id, minedNonce)
-  return next !== null && next.nonce < nonce
+  return minedNonce < nonce ? minedNonce : null
 }
 
 /**
